@@ -1,0 +1,1 @@
+"""Terraform and OpenTofu runs that nobody has to babysit."""

@@ -1,0 +1,1 @@
+"""The one door to objects: its protocol, its errors, and what implements it."""

@@ -1,0 +1,152 @@
+"""The one door to objects: what every implementation offers, and its promises.
+
+Promises, held by one contract test suite for every implementation (tests/contract):
+
+- a write that returns has taken place; a write that raises `Unavailable(outcome_unknown=True)` may
+  have, any other error means it has not;
+- objects handed out belong to the caller;
+- `watch` delivers every change after its `resource_version`, in order, or raises `Gone`.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Generic, Protocol, TypeVar
+
+from captfctl.model.resource import Resource
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+class Propagation(StrEnum):
+    """What happens to an object's dependents when it is deleted."""
+
+    BACKGROUND = "Background"
+    FOREGROUND = "Foreground"
+    ORPHAN = "Orphan"
+
+
+class EventType(StrEnum):
+    ADDED = "ADDED"
+    MODIFIED = "MODIFIED"
+    DELETED = "DELETED"
+    BOOKMARK = "BOOKMARK"
+
+
+@dataclass(frozen=True, slots=True)
+class WatchEvent(Generic[T]):
+    """One change. A bookmark carries only a resourceVersion: `object` is None then."""
+
+    type: EventType
+    object: T | None
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """A list, or a part of one: pass `continue_token` to `list` for what follows."""
+
+    items: list[T]
+    resource_version: str
+    continue_token: str = ""
+    remaining: int | None = None
+
+
+class Watch(Protocol[T]):
+    """A running watch: iterate it, and close it from any thread.
+
+    Iteration ends when the watch is closed or the server ends it. It raises `Gone` when changes
+    were missed, `Unavailable` when the connection broke.
+    """
+
+    def __iter__(self) -> Iterator[WatchEvent[T]]: ...
+
+    def close(self) -> None: ...
+
+    def __enter__(self) -> "Watch[T]": ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+class Door(Protocol):
+    """Reads and writes of API objects. Every method raises the errors of `captfctl.cluster.errors`.
+
+    `labels` and `fields` are selectors in Kubernetes' own notation (`a=b,c!=d,e in (f,g)`).
+    """
+
+    def get(self, resource: Resource[T], name: str, namespace: str = "") -> T: ...
+
+    def list(
+        self,
+        resource: Resource[T],
+        namespace: str = "",
+        *,
+        labels: str = "",
+        fields: str = "",
+        limit: int = 0,
+        continue_token: str = "",
+        resource_version: str = "",
+    ) -> Page[T]:
+        """Objects of one namespace, or of all when it is empty, in order of namespace and name."""
+        ...
+
+    def watch(
+        self,
+        resource: Resource[T],
+        namespace: str = "",
+        *,
+        labels: str = "",
+        fields: str = "",
+        resource_version: str = "",
+        timeout_seconds: int = 0,
+    ) -> Watch[T]:
+        """Changes after `resource_version`; empty: everything that exists first, as ADDED."""
+        ...
+
+    def create(self, resource: Resource[T], obj: T, namespace: str = "") -> T:
+        """Raises `AlreadyExists`, `Invalid`, `TooLarge`."""
+        ...
+
+    def create_subresource(
+        self,
+        resource: Resource[T],
+        name: str,
+        namespace: str,
+        subresource: str,
+        body: U,
+        answer: type[U],
+    ) -> U:
+        """POST to a subresource: a token request, a pod's binding."""
+        ...
+
+    def update(self, resource: Resource[T], obj: T, *, subresource: str = "") -> T:
+        """Replace the object. Its own resourceVersion, when set, must be the stored one."""
+        ...
+
+    def patch(
+        self,
+        resource: Resource[T],
+        name: str,
+        namespace: str,
+        patch: Mapping[str, Any],
+        *,
+        resource_version: str = "",
+        subresource: str = "",
+    ) -> T:
+        """A JSON merge patch. With `resource_version` it applies to that version or not at all."""
+        ...
+
+    def delete(
+        self,
+        resource: Resource[T],
+        name: str,
+        namespace: str = "",
+        *,
+        uid: str = "",
+        resource_version: str = "",
+        propagation: Propagation | None = None,
+        grace_period_seconds: int | None = None,
+    ) -> None:
+        """Delete, or mark for deletion while finalizers remain. None: the kind's own default."""
+        ...

@@ -1,0 +1,123 @@
+"""What a door to objects can refuse with. The names follow Kubernetes' `Status.reason`."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from captfctl.errors import CaptfError
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One violated rule of an `Invalid`: the field's path (`spec.source.image`) and the problem."""
+
+    field: str
+    message: str
+    reason: str = "FieldValueInvalid"
+
+
+class ApiError(CaptfError):
+    """A request that a door refused or could not carry out. `status` is the HTTP status."""
+
+    code = "ApiError"
+    status: ClassVar[int] = 500
+    reason: ClassVar[str] = "InternalError"
+
+
+class BadRequest(ApiError):
+    code = "BadRequest"
+    status = 400
+    reason = "BadRequest"
+
+
+class Unauthorized(ApiError):
+    code = "Unauthorized"
+    status = 401
+    reason = "Unauthorized"
+
+
+class Forbidden(ApiError):
+    code = "Forbidden"
+    status = 403
+    reason = "Forbidden"
+
+
+class NotFound(ApiError):
+    code = "NotFound"
+    status = 404
+    reason = "NotFound"
+
+
+class MethodNotAllowed(ApiError):
+    code = "MethodNotAllowed"
+    status = 405
+    reason = "MethodNotAllowed"
+
+
+class Conflict(ApiError):
+    """A stale resourceVersion, a failed precondition, or a field owned by another applier."""
+
+    code = "Conflict"
+    status = 409
+    reason = "Conflict"
+
+
+class AlreadyExists(ApiError):
+    code = "AlreadyExists"
+    status = 409
+    reason = "AlreadyExists"
+
+
+class Gone(ApiError):
+    """The resourceVersion or continue token is older than what is kept: list again."""
+
+    code = "Expired"
+    status = 410
+    reason = "Expired"
+
+
+class TooLarge(ApiError):
+    code = "TooLarge"
+    status = 413
+    reason = "RequestEntityTooLarge"
+
+
+class UnsupportedMediaType(ApiError):
+    code = "UnsupportedMediaType"
+    status = 415
+    reason = "UnsupportedMediaType"
+
+
+class Invalid(ApiError):
+    """The object breaks its schema or a validation rule; every violation is listed."""
+
+    code = "Invalid"
+    status = 422
+    reason = "Invalid"
+
+    def __init__(self, what: str, causes: tuple[Cause, ...] = (), **facts: str) -> None:
+        super().__init__(what, **facts)
+        self.causes = causes
+
+
+class TooManyRequests(ApiError):
+    """`retry_after` is in seconds."""
+
+    code = "TooManyRequests"
+    status = 429
+    reason = "TooManyRequests"
+
+    def __init__(self, what: str, retry_after: float = 1.0, **facts: str) -> None:
+        super().__init__(what, **facts)
+        self.retry_after = retry_after
+
+
+class Unavailable(ApiError):
+    """No answer, or a server error. `outcome_unknown`: a write may have taken place."""
+
+    code = "Unavailable"
+    status = 503
+    reason = "ServiceUnavailable"
+
+    def __init__(self, what: str, *, outcome_unknown: bool = False, **facts: str) -> None:
+        super().__init__(what, **facts)
+        self.outcome_unknown = outcome_unknown

@@ -1,0 +1,1 @@
+"""The module contract: inputs, rendering, hashing, outputs."""

@@ -1,0 +1,1 @@
+"""What a control loop is made of: informers, work queues, workers."""

@@ -1,0 +1,56 @@
+"""The one error tree.
+
+An error says what happened, where, why, and what to do about it, and carries a code that stays the
+same from release to release. The command line prints it in that order and ends with `exit_code`
+(docs/exit-codes.md).
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a piece of input stands: a file and, when known, a line (1-based)."""
+
+    file: str
+    line: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+
+class CaptfError(Exception):
+    """Anything captfctl reports to a person.
+
+    `what` is one sentence without a trailing full stop; `where` a file and line or a field path;
+    `why` the cause; `do` the next step to take.
+    """
+
+    code: ClassVar[str] = "Error"
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, what: str, *, where: str = "", why: str = "", do: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.where = where
+        self.why = why
+        self.do = do
+
+    def __str__(self) -> str:
+        text = f"{self.where}: {self.what}" if self.where else self.what
+        return f"{text}: {self.why}" if self.why else text
+
+
+class InputError(CaptfError):
+    """What a person wrote cannot be used: a flag, a file, an object's field."""
+
+    code = "InvalidInput"
+    exit_code = 2
+
+
+class EnvironmentFault(CaptfError):
+    """Something this machine should provide is missing or refuses: a binary, a port, a disk."""
+
+    code = "Environment"
+    exit_code = 3

@@ -1,0 +1,1 @@
+"""From an operation to a Job and back: pod, leases, bookkeeping, pruning."""

@@ -1,0 +1,1 @@
+"""The embedded control plane: a cluster for one machine."""

@@ -1,0 +1,1 @@
+"""The controller process: caches, workers, leader election, probes, metrics."""

@@ -1,0 +1,1 @@
+"""The nouns: kinds, metadata keys, names, conditions. No I/O."""

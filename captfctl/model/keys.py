@@ -1,0 +1,85 @@
+"""Labels, annotations, finalizers and field owners (specification 31 §6, §7)."""
+
+# Labels and annotations of Cluster API that are read or written.
+CLUSTER_NAME = "cluster.x-k8s.io/cluster-name"
+PAUSED = "cluster.x-k8s.io/paused"
+MANAGED_BY = "cluster.x-k8s.io/managed-by"
+CLONED_FROM_NAME = "cluster.x-k8s.io/cloned-from-name"
+WATCH_FILTER = "cluster.x-k8s.io/watch-filter"
+CONTROL_PLANE = "cluster.x-k8s.io/control-plane"
+MOVE = "clusterctl.cluster.x-k8s.io/move"
+BLOCK_MOVE = "clusterctl.cluster.x-k8s.io/block-move"
+
+# Labels of what the manager creates.
+MANAGED = "captf.io/managed"
+OWNER_KIND = "captf.infrastructure.cluster.x-k8s.io/owner-kind"
+OWNER_NAME = "captf.infrastructure.cluster.x-k8s.io/owner-name"
+OP = "captf.infrastructure.cluster.x-k8s.io/op"
+ATTEMPT = "captf.infrastructure.cluster.x-k8s.io/attempt"
+LEASE = "captf.io/lease"
+MIRRORED = "captf.io/mirrored"
+STATE_BACKUP = "captf.io/state-backup"
+STATE_BACKUP_SUFFIX = "captf.io/state-backup-suffix"
+RETAINED_FROM_UID = "captf.io/retained-from-uid"
+
+# Labels set by people.
+VARIABLES = "captf.io/variables"
+RUNNER = "captf.io/runner"
+
+# Annotations of the objects.
+ENDPOINT_SOURCE = "captf.io/endpoint-source"
+RESTORE_STATE = "captf.io/restore-state"
+CONFIRM_NO_RESOURCES = "captf.io/confirm-no-resources"
+
+# Annotations of Jobs (31 §6.4).
+INPUTS_HASH = "captf.io/inputs-hash"
+APPROVAL_HASH = "captf.io/approval-hash"
+PLAN = "captf.io/plan"
+APPROVED_PLAN = "captf.io/approved-plan"
+DRIFT_REMEDIATION = "captf.io/drift-remediation"
+AFTER_FAILED_APPLY = "captf.io/after-failed-apply"
+AFTER_INTERRUPTED_APPLY = "captf.io/after-interrupted-apply"
+RESTORE_SERIAL = "captf.io/restore-serial"
+STATE_LOCK_VERSION = "captf.io/state-lock-version"
+IMAGE_FALLBACKS = "captf.io/image-fallbacks"
+BOOKKEPT = "captf.io/bookkept"
+INTERRUPTED = "captf.io/interrupted"
+DESTRUCTIVE_PLAN_BLOCKED = "captf.io/destructive-plan-blocked"
+PLAN_CHANGED = "captf.io/plan-changed"
+PLAN_UNREADABLE = "captf.io/plan-unreadable"
+PLAN_HASH = "captf.io/plan-hash"
+SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+
+# Annotations of Secrets and Leases (31 §6.5).
+IMAGE = "captf.io/image"
+IMAGE_DIGEST = "captf.io/image-digest"
+IDENTITY = "captf.io/identity"
+IDENTITY_KIND = "captf.io/identity-kind"
+JOB = "captf.io/job"
+MAY_HAVE_APPLIED = "captf.io/may-have-applied"
+APPLIED = "captf.io/applied"
+INTERRUPTED_APPLY = "captf.io/interrupted-apply"
+UNCONFIRMED_APPLY = "captf.io/unconfirmed-apply"  # read as INTERRUPTED_APPLY, never written
+UNPULLABLE_IMAGES = "captf.io/unpullable-images"
+SOURCE_HASH = "captf.io/source-hash"
+LEASE_OP = "captf.io/lease-op"
+LEASE_ACQUIRED_AT = "captf.io/lease-acquired-at"
+
+# What Terraform's `kubernetes` backend writes (40 §3).
+TFSTATE = "tfstate"
+TFSTATE_SUFFIX = "tfstateSecretSuffix"
+TFSTATE_WORKSPACE = "tfstateWorkspace"
+LOCK_INFO = "app.terraform.io/lock-info"
+
+# Labels of Kubernetes.
+JOB_NAME = "batch.kubernetes.io/job-name"
+HOSTNAME = "kubernetes.io/hostname"
+
+# Finalizers.
+CLUSTER_FINALIZER = "terraformcluster.infrastructure.cluster.x-k8s.io"
+STATE_PROTECTION = "captf.io/state-protection"
+FOREGROUND_DELETION = "foregroundDeletion"
+ORPHAN = "orphan"
+
+FIELD_OWNER = "captf-manager"
+TRUE = "true"

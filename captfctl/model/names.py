@@ -1,0 +1,114 @@
+"""Names derived from other names: deterministic, so that creating twice finds the first."""
+
+import hashlib
+import re
+
+from captfctl.model.ops import Op
+
+LABEL_VALUE_MAX = 63
+NAME_MAX = 253
+JOB_NAME_MAX = 57  # with `-` and five characters the pod's name still is a host name (11 §2)
+
+KIND_SHORT = {"TerraformCluster": "c", "TerraformMachine": "m", "TerraformMachinePool": "mp"}
+
+_ATTEMPT = re.compile(r"a([1-9][0-9]{0,9})")
+_ATTEMPT_MAX = 2**31 - 1
+_OPS = frozenset(op.value for op in Op)
+
+
+def _hex(text: str, digits: int) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:digits]
+
+
+def kind_short(kind: str) -> str:
+    """`c`, `m` or `mp`. Raises `KeyError` for a kind that has no runs."""
+    return KIND_SHORT[kind]
+
+
+def label_value(text: str) -> str:
+    """`text` where it fits a label value, else the first 16 hex digits of its SHA-256 (40 §2)."""
+    return text if len(text.encode()) <= LABEL_VALUE_MAX else _hex(text, 16)
+
+
+def state_suffix(kind: str, namespace: str, name: str) -> str:
+    """The constant part of an object's state names (40 §1). It survives a re-creation."""
+    return f"{_hex(f'{namespace}/{kind}/{name}', 16)}-{kind_short(kind)}"
+
+
+def state_secret(suffix: str, chunk: int = 0) -> str:
+    base = f"tfstate-default-{suffix}"
+    return f"{base}-part-{chunk}" if chunk else base
+
+
+def state_lock(suffix: str) -> str:
+    return f"lock-tfstate-default-{suffix}"
+
+
+def run_lease(suffix: str) -> str:
+    return f"captf-run-{suffix}"
+
+
+def cluster_lease(namespace: str, cluster: str) -> str:
+    return f"captf-cluster-{_hex(f'{namespace}/{cluster}', 16)}"
+
+
+def run_secret(job: str) -> str:
+    return f"captf-run-{job}"
+
+
+def _record(prefix: str, kind: str, name: str) -> str:
+    full = f"{prefix}-{kind_short(kind)}-{name}"
+    if len(full) <= NAME_MAX:
+        return full
+    return f"{full[:236].rstrip('-.')}-{_hex(full, 16)}"
+
+
+def attempt_record(kind: str, name: str) -> str:
+    """The Secret with what the last started apply renders (30 §16.1)."""
+    return _record("captf-inputs", kind, name)
+
+
+def applied_record(kind: str, name: str) -> str:
+    """The Secret with what the last successful apply rendered."""
+    return _record("captf-applied", kind, name)
+
+
+def plan_key(kind: str, name: str) -> str:
+    """The Secret with the key of the plan fingerprint."""
+    return _record("captf-plankey", kind, name)
+
+
+def credentials_mirror(identity: str) -> str:
+    full = f"captf-creds-{identity}"
+    return full if len(full) <= NAME_MAX else f"captf-creds-{_hex(identity, 16)}"
+
+
+def run_hash(inputs_hash: str, op: Op, attempt: int, tick: str) -> str:
+    """`hash6` of a Job's name (11 §2)."""
+    return _hex("\0".join((inputs_hash, op.value, str(attempt), tick)), 6)
+
+
+def job_name(kind: str, name: str, op: Op, attempt: int, hash6: str) -> str:
+    short = kind_short(kind)
+    full = f"captf-{short}-{name}-{op.value}-a{attempt}-{hash6}"
+    if len(full) <= JOB_NAME_MAX:
+        return full
+    return f"captf-{short}-{_hex(name, 16)}-{op.value}-a{attempt}-{hash6}"
+
+
+def owns_pod(kind: str, name: str, pod: str) -> bool:
+    """Whether `pod` is the name of a pod of one of the object's Jobs (11 §2).
+
+    Decides whether a state lock is ours, so it accepts only names this code would have built.
+    """
+    job, _, suffix = pod.rpartition("-")
+    if len(suffix) != 5:
+        return False
+    parts = job.rsplit("-", 3)
+    if len(parts) != 4:
+        return False
+    _, op, attempt, hash6 = parts
+    number = _ATTEMPT.fullmatch(attempt)
+    if number is None or int(number[1]) > _ATTEMPT_MAX or op not in _OPS:
+        return False
+    return job == job_name(kind, name, Op(op), int(number[1]), hash6)

@@ -1,0 +1,22 @@
+"""The six operations (specification 11 §1)."""
+
+from enum import StrEnum
+
+
+class Op(StrEnum):
+    APPLY = "apply"
+    PLAN = "plan"
+    DESTROY = "destroy"
+    REFRESH = "refresh"
+    DRIFT = "drift"
+    RESTORE = "restore"
+
+    @property
+    def mutating(self) -> bool:
+        """Takes part in the cluster operation gate."""
+        return self in (Op.APPLY, Op.DESTROY, Op.RESTORE)
+
+    @property
+    def background(self) -> bool:
+        """Held back first when Job slots run short."""
+        return self in (Op.REFRESH, Op.DRIFT)

@@ -1,0 +1,83 @@
+"""Every resource captfctl reads or writes through a door."""
+
+from captfctl.model import capi, core, terraform
+from captfctl.model.meta import PartialObject
+from captfctl.model.resource import Resource
+
+INFRASTRUCTURE = "infrastructure.cluster.x-k8s.io"
+CAPI = "cluster.x-k8s.io"
+
+NAMESPACES = Resource("", "v1", "Namespace", "namespaces", False, core.Namespace)
+SECRETS = Resource("", "v1", "Secret", "secrets", True, core.Secret)
+CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", True, core.ConfigMap)
+PODS = Resource("", "v1", "Pod", "pods", True, core.Pod)
+NODES = Resource("", "v1", "Node", "nodes", False, core.Node)
+SERVICE_ACCOUNTS = Resource(
+    "", "v1", "ServiceAccount", "serviceaccounts", True, core.ServiceAccount
+)
+JOBS = Resource("batch", "v1", "Job", "jobs", True, core.Job)
+LEASES = Resource("coordination.k8s.io", "v1", "Lease", "leases", True, core.Lease)
+EVENTS = Resource("events.k8s.io", "v1", "Event", "events", True, core.Event)
+ROLES = Resource("rbac.authorization.k8s.io", "v1", "Role", "roles", True, core.Role)
+ROLE_BINDINGS = Resource(
+    "rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings", True, core.RoleBinding
+)
+CLUSTER_ROLES = Resource(
+    "rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", False, core.Role
+)
+CLUSTER_ROLE_BINDINGS = Resource(
+    "rbac.authorization.k8s.io",
+    "v1",
+    "ClusterRoleBinding",
+    "clusterrolebindings",
+    False,
+    core.RoleBinding,
+)
+CRDS = Resource(
+    "apiextensions.k8s.io",
+    "v1",
+    "CustomResourceDefinition",
+    "customresourcedefinitions",
+    False,
+    core.CustomResourceDefinition,
+)
+
+CLUSTERS = Resource(CAPI, "v1beta2", "Cluster", "clusters", True, capi.Cluster)
+MACHINES = Resource(CAPI, "v1beta2", "Machine", "machines", True, capi.Machine)
+MACHINE_POOLS = Resource(CAPI, "v1beta2", "MachinePool", "machinepools", True, capi.MachinePool)
+
+TERRAFORM_CLUSTERS = Resource(
+    INFRASTRUCTURE,
+    "v1alpha1",
+    "TerraformCluster",
+    "terraformclusters",
+    True,
+    terraform.TerraformCluster,
+)
+TERRAFORM_CLUSTER_IDENTITIES = Resource(
+    INFRASTRUCTURE,
+    "v1alpha1",
+    "TerraformClusterIdentity",
+    "terraformclusteridentities",
+    False,
+    terraform.TerraformClusterIdentity,
+)
+# Only counted here, as dependents of a cluster that is being deleted.
+TERRAFORM_MACHINES = Resource(
+    INFRASTRUCTURE,
+    "v1alpha1",
+    "TerraformMachine",
+    "terraformmachines",
+    True,
+    PartialObject,
+    partial=True,
+)
+TERRAFORM_MACHINE_POOLS = Resource(
+    INFRASTRUCTURE,
+    "v1alpha1",
+    "TerraformMachinePool",
+    "terraformmachinepools",
+    True,
+    PartialObject,
+    partial=True,
+)

@@ -1,0 +1,1 @@
+"""One reconcile pass of an object, step by step (specification 10)."""

@@ -1,0 +1,1 @@
+"""Terraform state, inputs records and the state lock."""

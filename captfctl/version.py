@@ -1,0 +1,3 @@
+"""The release this code is."""
+
+VERSION = "0.1.0"
