@@ -1,1 +1,32 @@
-"""The command line: one module per command."""
+"""The command line: one module per command.
+
+Start-up imports typer and these thin modules; a command imports what it runs with when it runs.
+"""
+
+import os
+import sys
+
+from captfctl.errors import CaptfError
+
+
+def main() -> None:
+    """The console script `captfctl`. Ends the process with an exit code of docs/exit-codes.md."""
+    if sys.argv[1:] in (["--version"], ["version"]):
+        from captfctl.version import VERSION
+
+        print(f"captfctl {VERSION}")
+        return
+    from captfctl.cli.app import app
+    from captfctl.cli.failures import report
+
+    try:
+        app()
+    except CaptfError as error:
+        report(error)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader went away (`captfctl get | head`): not a failure, and nothing more to say.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)

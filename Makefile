@@ -1,0 +1,47 @@
+# Everything here works in a fresh clone: what a target needs, it installs into .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+# xdist workers; the tests are made for two cores.
+WORKERS ?= auto
+
+.PHONY: demo test check bench completions clean control-plane test-kubernetes runner-binary
+
+demo: $(READY)
+	@$(BIN)/python examples/demo.py
+
+test: $(READY)
+	@$(BIN)/python -m pytest -n $(WORKERS) -rs
+
+check: $(READY)
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache
+
+bench: $(READY)
+	@$(BIN)/python -m benchmarks $(BENCH)
+
+completions: $(READY)
+	@$(BIN)/python completions/make.py
+
+control-plane: $(READY)
+	@$(BIN)/python -m tests.controlplane
+
+test-kubernetes: control-plane
+	@$(BIN)/python -m pytest -n $(WORKERS) -rs -m kubernetes
+
+runner-binary: $(READY)
+	@deploy/build-runner.sh
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "captfctl needs Python 3.11 or later; name one with: make PYTHON=python3.12" >&2; exit 1; }
+	@echo "setting up $(VENV) with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $(READY)

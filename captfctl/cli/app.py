@@ -1,0 +1,46 @@
+"""The command tree."""
+
+from typing import Annotated
+
+import typer
+
+from captfctl.cli import delete, get, local, manage, reconcile
+from captfctl.version import VERSION
+
+app = typer.Typer(
+    name="captfctl",
+    help="Terraform and OpenTofu runs that nobody has to babysit.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"captfctl {VERSION}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Terraform and OpenTofu runs that nobody has to babysit."""
+
+
+app.command("reconcile")(reconcile.command)
+app.command("delete")(delete.command)
+app.command("get")(get.command)
+app.command("manage")(manage.command)
+app.add_typer(local.app, name="local")
+
+
+@app.command("version")
+def _print_version() -> None:
+    """Print the version."""
+    typer.echo(f"captfctl {VERSION}")
