@@ -1,0 +1,193 @@
+"""Where the binaries of a real control plane are: found, or built from pinned Go modules.
+
+Every folder beside this file with a `go.mod` pins one tool. What is built goes into a cache folder
+named by the hash of the pins, outside the checkout, so that only the first run on a machine pays.
+`KUBEBUILDER_ASSETS` (envtest's convention) may name a folder with some of them.
+"""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).parent
+KUBERNETES_VERSION = "v1.34.4"
+_VERSION = "k8s.io/component-base/version"
+_KUBERNETES_FLAGS = (
+    f"-s -w -X {_VERSION}.gitVersion={KUBERNETES_VERSION} "
+    f"-X {_VERSION}.gitMajor=1 -X {_VERSION}.gitMinor=34"
+)
+TIME_PROVIDER_VERSION = "0.14.2"
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One binary: the module folder that pins it, its package, and what the tests need it for."""
+
+    binary: str
+    module: str
+    package: str
+    purpose: str
+    ldflags: str = "-s -w"
+
+
+TOOLS = (
+    Tool("etcd", "etcd", "go.etcd.io/etcd/server/v3", "the API server's storage"),
+    *(
+        Tool(name, "kubernetes", f"k8s.io/kubernetes/cmd/{name}", purpose, _KUBERNETES_FLAGS)
+        for name, purpose in (
+            ("kube-apiserver", "the real API server"),
+            ("kube-controller-manager", "the real Job controller and garbage collector"),
+            ("kube-scheduler", "the real scheduler"),
+        )
+    ),
+    Tool("cluster-api-manager", "cluster-api", "sigs.k8s.io/cluster-api", "real Cluster API"),
+    Tool("tofu", "opentofu", "github.com/opentofu/opentofu/cmd/tofu", "runs with OpenTofu"),
+    Tool(
+        f"terraform-provider-time_v{TIME_PROVIDER_VERSION}",
+        "provider-time",
+        "github.com/hashicorp/terraform-provider-time",
+        "runs with a real provider",
+    ),
+)
+
+
+class AssetsMissingError(Exception):
+    """Some binaries are neither there nor can they be built: which, and what they are for."""
+
+
+@dataclass(frozen=True)
+class Assets:
+    """Paths of everything the tests start."""
+
+    binaries: dict[str, Path]
+    cluster_api_crds: Path
+    provider_mirror: Path
+
+    def __getitem__(self, binary: str) -> Path:
+        return self.binaries[binary]
+
+
+def cache_root() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "captfctl" / "control-plane"
+
+
+def _module_cache(module: str) -> Path:
+    digest = hashlib.sha256()
+    for name in ("go.mod", "go.sum"):
+        digest.update((HERE / module / name).read_bytes())
+    return cache_root() / f"{module}-{digest.hexdigest()[:12]}"
+
+
+def _existing(tool: Tool) -> Path | None:
+    given = os.environ.get("KUBEBUILDER_ASSETS")
+    candidates = [Path(given) / tool.binary] if given else []
+    candidates.append(_module_cache(tool.module) / tool.binary)
+    return next((path for path in candidates if os.access(path, os.X_OK)), None)
+
+
+def find() -> Assets:
+    """The assets without building anything. Raises `AssetsMissingError`."""
+    paths = {tool.binary: _existing(tool) for tool in TOOLS}
+    lacking = [tool for tool in TOOLS if paths[tool.binary] is None]
+    crds = _module_cache("cluster-api") / "crds"
+    if lacking or not crds.is_dir():
+        raise AssetsMissingError(_explain(lacking))
+    present = {name: path for name, path in paths.items() if path is not None}
+    return Assets(present, crds, _module_cache("provider-time") / "mirror")
+
+
+def _explain(lacking: Sequence[Tool]) -> str:
+    lines = [f"  {tool.binary}: {tool.purpose}" for tool in lacking]
+    return "\n".join(
+        [
+            "parts of the real control plane are missing:",
+            *(lines or ["  the CRDs of Cluster API"]),
+            "build them with `make control-plane` (needs Go 1.24 or later; ten minutes, once)",
+            "or name a folder that has kube-apiserver and etcd in KUBEBUILDER_ASSETS",
+        ]
+    )
+
+
+def build() -> Assets:
+    """Build what is missing, then `find`. Raises `AssetsMissingError` when there is no Go."""
+    lacking = [tool for tool in TOOLS if _existing(tool) is None]
+    if lacking and shutil.which("go") is None:
+        raise AssetsMissingError(_explain(lacking))
+    with _one_builder():
+        for tool in TOOLS:
+            if _existing(tool) is None:
+                _build_tool(tool)
+        _copy_cluster_api_crds()
+        _make_provider_mirror()
+    return find()
+
+
+@contextmanager
+def _one_builder() -> Iterator[None]:
+    cache_root().mkdir(parents=True, exist_ok=True)
+    with (cache_root() / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _build_tool(tool: Tool) -> None:
+    print(f"building {tool.binary} ({tool.purpose})", file=sys.stderr, flush=True)
+    target = _module_cache(tool.module) / tool.binary
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_name(f".{tool.binary}.partial")
+    _go(
+        tool.module,
+        "build",
+        "-trimpath",
+        "-ldflags",
+        tool.ldflags,
+        "-o",
+        str(partial),
+        tool.package,
+    )
+    partial.replace(target)
+
+
+def _go(module: str, *arguments: str) -> str:
+    command = ["go", *arguments]
+    environment = os.environ | {"CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly -buildvcs=false"}
+    done = subprocess.run(
+        command, cwd=HERE / module, env=environment, text=True, stdout=subprocess.PIPE, check=False
+    )
+    if done.returncode:
+        raise AssetsMissingError(f"`{' '.join(command)}` failed in {HERE / module}")
+    return done.stdout.strip()
+
+
+def _copy_cluster_api_crds() -> None:
+    target = _module_cache("cluster-api") / "crds"
+    if target.is_dir():
+        return
+    source = Path(_go("cluster-api", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/cluster-api"))
+    partial = target.with_name(".crds.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    for file in (source / "config" / "crd" / "bases").glob("*.yaml"):
+        shutil.copyfile(file, partial / file.name)
+    partial.replace(target)
+
+
+def _make_provider_mirror() -> None:
+    """A file-system mirror with the provider for both runtimes' registries."""
+    binary = _existing(TOOLS[-1])
+    assert binary is not None
+    platform = f"{_go('provider-time', 'env', 'GOOS')}_{_go('provider-time', 'env', 'GOARCH')}"
+    for registry in ("registry.terraform.io", "registry.opentofu.org"):
+        folder = _module_cache("provider-time") / "mirror" / registry / "hashicorp" / "time"
+        target = folder / TIME_PROVIDER_VERSION / platform / binary.name
+        if not target.exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            os.link(binary, target)
