@@ -1,0 +1,104 @@
+"""What the store is asked and what it answers: the options of Kubernetes' own requests."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from captfctl.cluster.door import EventType, Propagation
+
+
+class FieldValidation(StrEnum):
+    """What happens to fields that the schema does not know (`?fieldValidation=`)."""
+
+    IGNORE = "Ignore"
+    WARN = "Warn"
+    STRICT = "Strict"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteOptions:
+    """Options of a create and of a change."""
+
+    dry_run: bool = False
+    field_validation: FieldValidation = FieldValidation.IGNORE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteOptions:
+    """Options of a delete. `propagation` None: the kind's own default; empty texts: no condition."""
+
+    uid: str = ""
+    resource_version: str = ""
+    propagation: Propagation | None = None
+    grace_period_seconds: int | None = None
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListOptions:
+    """Options of a list.
+
+    `resource_version_match`: `Exact`, `NotOlderThan` or empty. `limit` 0: everything at once.
+    """
+
+    labels: str = ""
+    fields: str = ""
+    limit: int = 0
+    continue_token: str = ""
+    resource_version: str = ""
+    resource_version_match: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchOptions:
+    """Options of a watch.
+
+    `resource_version` empty or `0`: everything that exists comes first, as ADDED.
+    `timeout_seconds` 0: until closed. `bookmarks`: send one when nothing happened for a while
+    and before the end. `send_initial_events` (a "watch list"): the objects that exist first, then a
+    bookmark annotated `k8s.io/initial-events-end`.
+    """
+
+    labels: str = ""
+    fields: str = ""
+    resource_version: str = ""
+    timeout_seconds: float = 0
+    bookmarks: bool = False
+    send_initial_events: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """The object after a write, as JSON. `warnings` are for the person who wrote it."""
+
+    body: bytes
+    resource_version: str
+    created: bool = False
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deleted:
+    """The object after a delete, as JSON. `gone` is False when it was only marked."""
+
+    body: bytes
+    uid: str
+    gone: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawPage:
+    """A list, or a part of one. `items` are JSON objects with their apiVersion and kind."""
+
+    items: list[bytes]
+    resource_version: str
+    continue_token: str = ""
+    remaining: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RawEvent:
+    """One change. A bookmark's body holds apiVersion, kind and metadata.resourceVersion only."""
+
+    type: EventType
+    body: bytes
+    resource_version: str
