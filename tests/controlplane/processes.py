@@ -50,7 +50,7 @@ class Process:
                 stdout=output,
                 stderr=output,
                 env=os.environ | dict(self.environment),
-                preexec_fn=_die_with_parent,  # noqa: PLW1509 - set before any thread matters
+                preexec_fn=_die_with_parent,
             )
 
     @property
@@ -330,8 +330,10 @@ def _crd_name(file: Path) -> str:
 
 def _self_signed(folder: Path) -> None:
     subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
-        + ["-subj", "/CN=localhost", "-keyout", "tls.key", "-out", "tls.crt"],
+        (
+            "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost "
+            "-keyout tls.key -out tls.crt"
+        ).split(),
         cwd=folder,
         check=True,
         capture_output=True,
