@@ -330,10 +330,22 @@ def _crd_name(file: Path) -> str:
 
 def _self_signed(folder: Path) -> None:
     subprocess.run(
-        (
-            "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost "
-            "-keyout tls.key -out tls.crt"
-        ).split(),
+        [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-days",
+            "2",
+            "-subj",
+            "/CN=localhost",
+            "-keyout",
+            "tls.key",
+            "-out",
+            "tls.crt",
+        ],
         cwd=folder,
         check=True,
         capture_output=True,
