@@ -1,0 +1,50 @@
+"""Reads that may be served from a cache (11 §11)."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from captfctl.cluster.door import Door
+from captfctl.model import keys, names
+from captfctl.model.core import Job
+from captfctl.model.owner import Owner
+from captfctl.model.resources import JOBS
+
+
+class JobsReader(Protocol):
+    """Managed Jobs as last seen. The Jobs may be shared with a cache: never change one."""
+
+    def jobs_of(self, owner: Owner) -> Sequence[Job]:
+        """Jobs with the owner's labels in its namespace; an earlier namesake's may be among them."""
+        ...
+
+    def cluster_jobs(self, namespace: str, cluster: str) -> Sequence[Job]:
+        """Managed Jobs of everything that belongs to the Cluster of that name."""
+        ...
+
+    def managed_jobs(self) -> Sequence[Job]:
+        """Managed Jobs of all namespaces."""
+        ...
+
+
+class DoorJobs:
+    """A `JobsReader` without a cache, for one-shot use and tests."""
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+
+    def _list(self, namespace: str, labels: str) -> Sequence[Job]:
+        return self._door.list(JOBS, namespace, labels=f"{keys.MANAGED}=true,{labels}").items
+
+    def jobs_of(self, owner: Owner) -> Sequence[Job]:
+        return self._list(owner.namespace, owner.selector)
+
+    def cluster_jobs(self, namespace: str, cluster: str) -> Sequence[Job]:
+        return self._list(namespace, f"{keys.CLUSTER_NAME}={names.label_value(cluster)}")
+
+    def managed_jobs(self) -> Sequence[Job]:
+        return self._door.list(JOBS, labels=f"{keys.MANAGED}=true").items
+
+
+def own_jobs(reader: JobsReader, owner: Owner) -> list[Job]:
+    """The object's Jobs. Those of an earlier object of the same name are left out (11 §2)."""
+    return [job for job in reader.jobs_of(owner) if owner.controls(job.metadata)]
