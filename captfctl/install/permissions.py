@@ -1,0 +1,154 @@
+"""Who may do what, and what for: the one table behind every Role (specification 50 §19).
+
+`docs/permissions.md` is this table for people; a test holds both together.
+"""
+
+from dataclasses import dataclass
+
+from captfctl.model.core import PolicyRule, Role
+from captfctl.model.meta import ObjectMeta
+from captfctl.model.resources import CAPI, CLUSTER_ROLES, INFRASTRUCTURE, ROLES
+
+MANAGER_ROLE = "captf-manager-role"
+LEADER_ROLE = "captf-leader-election-role"
+RUNNER_ROLE = "captf-runner"
+VIEWER_ROLE = "captf-viewer-role"
+EDITOR_ROLE = "captf-editor-role"
+METRICS_ROLE = "captf-metrics-reader"
+
+READ = ("get", "list", "watch")
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """One rule of a Role and the reason it is granted."""
+
+    group: str
+    resources: tuple[str, ...]
+    verbs: tuple[str, ...]
+    why: str
+    names: tuple[str, ...] = ()
+
+    @property
+    def rule(self) -> PolicyRule:
+        return PolicyRule(
+            api_groups=[self.group],
+            resources=list(self.resources),
+            verbs=list(self.verbs),
+            resource_names=list(self.names),
+        )
+
+
+OBJECTS = ("terraformclusters",)
+IDENTITIES = ("terraformclusteridentities",)
+
+MANAGER = (
+    Permission("", ("configmaps",), READ, "user variables from labelled ConfigMaps"),
+    Permission("", ("namespaces",), READ, "which namespaces an identity allows"),
+    Permission("", ("pods",), ("get", "list"), "the result of a run, and who holds a state lock"),
+    Permission(
+        "",
+        ("secrets",),
+        ("create", "delete", "get", "list", "patch", "update", "watch"),
+        "state, inputs records, rendered inputs of a run, credentials mirrors",
+    ),
+    Permission(
+        "",
+        ("serviceaccounts",),
+        ("create", "get", "list", "watch"),
+        "the runner's ServiceAccount in each namespace with runs",
+    ),
+    Permission(
+        "batch", ("jobs",), ("create", "delete", "get", "list", "patch", "watch"), "the runs"
+    ),
+    Permission("batch", ("jobs/finalizers",), ("update",), "run Secrets owned by their Job"),
+    Permission(CAPI, ("clusters",), READ, "what an infrastructure object belongs to"),
+    Permission(
+        "coordination.k8s.io",
+        ("leases",),
+        ("create", "delete", "get", "list", "update"),
+        "one run per object, the operation gate, the state lock",
+    ),
+    Permission("events.k8s.io", ("events",), ("create",), "what happened, for people"),
+    Permission(INFRASTRUCTURE, OBJECTS, ("get", "list", "patch", "watch"), "the wishes"),
+    Permission(
+        INFRASTRUCTURE,
+        tuple(f"{kind}/status" for kind in OBJECTS),
+        ("patch",),
+        "what became of the wishes",
+    ),
+    Permission(
+        INFRASTRUCTURE,
+        tuple(f"{kind}/finalizers" for kind in OBJECTS),
+        ("update",),
+        "Jobs and Secrets owned by the object",
+    ),
+    Permission(INFRASTRUCTURE, IDENTITIES, READ, "credentials of the runs"),
+    Permission(
+        INFRASTRUCTURE,
+        tuple(f"{kind}/status" for kind in IDENTITIES),
+        ("patch",),
+        "whether an identity's Secret is usable, and where it is used",
+    ),
+    Permission(
+        "rbac.authorization.k8s.io",
+        ("clusterroles",),
+        ("bind",),
+        "binding the runner's role, which grants less than the manager has",
+        (RUNNER_ROLE,),
+    ),
+    Permission(
+        "rbac.authorization.k8s.io",
+        ("rolebindings",),
+        ("create", "delete", "get", "list", "update", "watch"),
+        "the runner's role in each namespace with runs",
+    ),
+)
+
+LEADER = (
+    Permission(
+        "coordination.k8s.io",
+        ("leases",),
+        ("create", "get", "update"),
+        "one active manager among the replicas",
+    ),
+)
+
+RUNNER = (
+    Permission(
+        "",
+        ("secrets",),
+        ("get", "list", "create", "update", "delete"),
+        "the state, through the runtime's own backend",
+    ),
+    Permission("coordination.k8s.io", ("leases",), ("get", "create", "update"), "the state lock"),
+    Permission("events.k8s.io", ("events",), ("create",), "progress of a run"),
+)
+
+VIEWER = (Permission(INFRASTRUCTURE, (*OBJECTS, *IDENTITIES), READ, "looking"),)
+EDITOR = (Permission(INFRASTRUCTURE, OBJECTS, ("create", "update", "patch", "delete"), "changing"),)
+
+
+def cluster_role(name: str, permissions: tuple[Permission, ...], **labels: str) -> Role:
+    """A ClusterRole granting `permissions`."""
+    return Role(
+        api_version=CLUSTER_ROLES.api_version,
+        kind=CLUSTER_ROLES.kind,
+        metadata=ObjectMeta(name=name, labels=labels),
+        rules=[permission.rule for permission in permissions],
+    )
+
+
+def role(name: str, namespace: str, permissions: tuple[Permission, ...]) -> Role:
+    """A Role granting `permissions` in one namespace."""
+    return Role(
+        api_version=ROLES.api_version,
+        kind=ROLES.kind,
+        metadata=ObjectMeta(name=name, namespace=namespace),
+        rules=[permission.rule for permission in permissions],
+    )
+
+
+def runner_role() -> Role:
+    """The ClusterRole that the manager binds to the runner in each namespace with runs."""
+    return cluster_role(RUNNER_ROLE, RUNNER)
