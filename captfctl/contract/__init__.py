@@ -1,1 +1,71 @@
-"""The module contract: inputs, rendering, hashing, outputs."""
+"""The contract between the manager and a module: inputs, rendering, hashes, outputs (30, 60)."""
+
+from captfctl.contract.admission import check_cluster
+from captfctl.contract.build import (
+    ClusterBuild,
+    EndpointSourceChange,
+    build_cluster_inputs,
+    endpoint_input_was_null,
+)
+from captfctl.contract.conditions import ConditionValue
+from captfctl.contract.effective import EffectiveCluster, EffectiveJobs, effective_cluster
+from captfctl.contract.errors import (
+    ContractError,
+    InputsTooLarge,
+    VariablesError,
+    VariablesSourceNotFound,
+)
+from captfctl.contract.hashing import approval_hash, exports_hash, inputs_hash
+from captfctl.contract.mapping import ClusterMapping, Note, infrastructure_healthy, map_cluster
+from captfctl.contract.outputs import ClusterOutputs, RawOutputs, decode_cluster
+from captfctl.contract.render import RenderedFiles, render, render_restore
+from captfctl.contract.roles import Role
+from captfctl.contract.values import ClusterInputs, ContractInputs, MachineInputs, MachinePoolInputs
+from captfctl.contract.variables import (
+    SourceKind,
+    SourceRef,
+    UserVariable,
+    UserVariables,
+    merge_variables,
+    source_refs,
+)
+
+__all__ = [
+    "ClusterBuild",
+    "ClusterInputs",
+    "ClusterMapping",
+    "ClusterOutputs",
+    "ConditionValue",
+    "ContractError",
+    "ContractInputs",
+    "EffectiveCluster",
+    "EffectiveJobs",
+    "EndpointSourceChange",
+    "InputsTooLarge",
+    "MachineInputs",
+    "MachinePoolInputs",
+    "Note",
+    "RawOutputs",
+    "RenderedFiles",
+    "Role",
+    "SourceKind",
+    "SourceRef",
+    "UserVariable",
+    "UserVariables",
+    "VariablesError",
+    "VariablesSourceNotFound",
+    "approval_hash",
+    "build_cluster_inputs",
+    "check_cluster",
+    "decode_cluster",
+    "effective_cluster",
+    "endpoint_input_was_null",
+    "exports_hash",
+    "infrastructure_healthy",
+    "inputs_hash",
+    "map_cluster",
+    "merge_variables",
+    "render",
+    "render_restore",
+    "source_refs",
+]

@@ -1,1 +1,31 @@
-"""The pure decision: what an object needs next. No I/O, no clock, no globals."""
+"""Pure: a snapshot of one object -> what to do next (10 §8). No I/O, no clock, no globals."""
+
+from captfctl.decide.duration import Nanoseconds
+from captfctl.decide.explain import explain
+from captfctl.decide.rules import decide_op
+from captfctl.decide.timing import backoff, jitter, pending_delay
+from captfctl.decide.types import (
+    Action,
+    DecideInput,
+    Decision,
+    Jobs,
+    PlanView,
+    Reason,
+    State,
+)
+
+__all__ = [
+    "Action",
+    "DecideInput",
+    "Decision",
+    "Jobs",
+    "Nanoseconds",
+    "PlanView",
+    "Reason",
+    "State",
+    "backoff",
+    "decide_op",
+    "explain",
+    "jitter",
+    "pending_delay",
+]

@@ -1,0 +1,46 @@
+"""What can be wrong with the inputs of a run. No message ever holds a value."""
+
+from enum import StrEnum
+from typing import ClassVar
+
+from captfctl.errors import CaptfError
+
+
+class ContractError(CaptfError):
+    """The inputs of an object cannot be built or rendered."""
+
+    code = "ContractError"
+    exit_code = 2
+
+
+class InputsTooLarge(ContractError):
+    """The rendered files exceed what one Secret may hold (60 §2). Both sizes are in bytes."""
+
+    code = "InputsTooLarge"
+
+    def __init__(self, size: int, limit: int) -> None:
+        super().__init__(
+            f"the rendered inputs have {size} bytes, the limit is {limit}",
+            do="make the user variables or the cluster's exports smaller",
+        )
+        self.size = size
+        self.limit = limit
+
+
+class GateReason(StrEnum):
+    """The reasons of `DependenciesReady` that user variables cause (31 §3.2)."""
+
+    SOURCE_NOT_FOUND = "VariablesSourceNotFound"
+    INVALID = "VariablesInvalid"
+
+
+class VariablesError(ContractError):
+    """User variables cannot be used: `DependenciesReady` False with `reason`."""
+
+    reason: ClassVar[GateReason] = GateReason.INVALID
+    code = "VariablesInvalid"
+
+
+class VariablesSourceNotFound(VariablesError):
+    reason = GateReason.SOURCE_NOT_FOUND
+    code = "VariablesSourceNotFound"

@@ -1,0 +1,62 @@
+"""Jitter, backoff and the growing delay of a pending object (10 §8.5, §8.8)."""
+
+from datetime import datetime, timedelta
+
+from captfctl.decide import duration
+from captfctl.decide.constants import PENDING_BASE, PENDING_CEILING, RETRY_BASE, RETRY_MAX
+from captfctl.decide.duration import Nanoseconds
+
+_FNV_OFFSET = 0xCBF29CE484222325
+_FNV_PRIME = 0x100000001B3
+_MASK = 2**64 - 1
+
+
+def jitter(uid: str, interval: timedelta | Nanoseconds) -> Nanoseconds:
+    """A share of the interval that is always the same for one uid, and less than a tenth of it.
+
+    It keeps objects that were created together from checking together for ever. FNV-1a of the
+    uid's bytes, 64 bits, modulo a tenth of the interval; zero without a uid.
+    """
+    whole = duration.of(interval) if isinstance(interval, timedelta) else interval
+    spread = whole // 10
+    if not uid or spread <= 0:
+        return duration.ZERO
+    value = _FNV_OFFSET
+    for byte in uid.encode():
+        value = ((value ^ byte) * _FNV_PRIME) & _MASK
+    return Nanoseconds(value % spread)
+
+
+def backoff(failures: int, failed_limit: int) -> timedelta:
+    """How long to wait after this many failures in a row: 1, 2, 4, 8, then 10 minutes.
+
+    From `failed_limit` failures on at once the longest: older failures are pruned, so that they
+    could not be counted beyond it.
+    """
+    if failures <= 0:
+        return timedelta(0)
+    if 0 < failed_limit <= failures:
+        return RETRY_MAX
+    return _doubled(RETRY_BASE, failures - 1, RETRY_MAX)
+
+
+def remaining_backoff(
+    failures: int, last_failure: datetime | None, failed_limit: int, now: datetime
+) -> timedelta:
+    """What is left of the backoff at `now`; zero when nothing failed or it is over."""
+    if failures <= 0 or last_failure is None:
+        return timedelta(0)
+    return max(timedelta(0), last_failure + backoff(failures, failed_limit) - now)
+
+
+def pending_delay(refreshes: int) -> timedelta:
+    """The time between two refreshes of an object whose infrastructure is still coming up.
+
+    `refreshes` counts those that read "pending": 30 s, then doubled up to 5 minutes.
+    """
+    return _doubled(PENDING_BASE, max(refreshes - 1, 0), PENDING_CEILING)
+
+
+def _doubled(base: timedelta, times: int, limit: timedelta) -> timedelta:
+    # A count of thousands must not make a number of thousands of digits.
+    return min(base * (1 << min(times, 16)), limit)
