@@ -7,7 +7,6 @@ from captfctl.contract.build import (
     build_cluster_inputs,
     endpoint_input_was_null,
 )
-from captfctl.contract.conditions import ConditionValue
 from captfctl.contract.effective import EffectiveCluster, EffectiveJobs, effective_cluster
 from captfctl.contract.errors import (
     ContractError,
@@ -16,7 +15,7 @@ from captfctl.contract.errors import (
     VariablesSourceNotFound,
 )
 from captfctl.contract.hashing import approval_hash, exports_hash, inputs_hash
-from captfctl.contract.mapping import ClusterMapping, Note, infrastructure_healthy, map_cluster
+from captfctl.contract.mapping import ClusterMapping, infrastructure_healthy, map_cluster
 from captfctl.contract.outputs import ClusterOutputs, RawOutputs, decode_cluster
 from captfctl.contract.render import RenderedFiles, render, render_restore
 from captfctl.contract.roles import Role
@@ -35,7 +34,6 @@ __all__ = [
     "ClusterInputs",
     "ClusterMapping",
     "ClusterOutputs",
-    "ConditionValue",
     "ContractError",
     "ContractInputs",
     "EffectiveCluster",
@@ -44,7 +42,6 @@ __all__ = [
     "InputsTooLarge",
     "MachineInputs",
     "MachinePoolInputs",
-    "Note",
     "RawOutputs",
     "RenderedFiles",
     "Role",

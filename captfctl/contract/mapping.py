@@ -2,19 +2,11 @@
 
 from dataclasses import dataclass
 
-from captfctl.contract.conditions import ConditionValue
 from captfctl.contract.outputs import ClusterOutputs, Health
 from captfctl.model.capi import Cluster, Endpoint
+from captfctl.model.conditions import ConditionValue
+from captfctl.model.events import Note
 from captfctl.model.terraform import FailureDomain, TerraformCluster
-
-
-@dataclass(frozen=True, kw_only=True)
-class Note:
-    """An event that the mapping causes. `warning`: type Warning, else Normal."""
-
-    reason: str
-    message: str
-    warning: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

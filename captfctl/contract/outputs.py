@@ -9,9 +9,9 @@ from enum import StrEnum
 
 import msgspec
 
-from captfctl.contract.conditions import ConditionValue
 from captfctl.contract.jsontext import Json
 from captfctl.model.capi import Endpoint
+from captfctl.model.conditions import ConditionValue
 from captfctl.model.terraform import FailureDomain
 
 RawOutputs = Mapping[str, msgspec.Raw]

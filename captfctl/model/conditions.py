@@ -1,6 +1,7 @@
 """Conditions: their types, how one is set, and how they are summed up (specification 31 §1–§3)."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
@@ -35,6 +36,18 @@ class Type(StrEnum):
     DELETING = "Deleting"
     DELETION_BLOCKED = "DeletionBlocked"
     ENDPOINT_AVAILABLE = "EndpointAvailable"
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionValue:
+    """What a condition should become; the pass sets it on the object.
+
+    An empty message stands for the reason.
+    """
+
+    status: str
+    reason: str
+    message: str = ""
 
 
 NEGATIVE = frozenset({Type.DRIFT_DETECTED, Type.DELETING, Type.DELETION_BLOCKED})
@@ -74,11 +87,13 @@ def is_status(conditions: Iterable[Condition], kind: str, status: str) -> bool:
 class Conditions:
     """The conditions of one object while a pass works on it.
 
-    Setting one keeps its transition time unless the status changes (31 §1.1).
+    Setting one keeps its transition time unless the status differs from the one that the object
+    came with (31 §1.1): a status that a later step sets back has not changed.
     """
 
     def __init__(self, existing: Sequence[Condition], now: datetime, generation: int) -> None:
-        self._by_type = {c.type: c for c in existing}
+        self._found = {c.type: c for c in existing}
+        self._by_type = dict(self._found)
         self._now = whole_seconds(now)
         self._generation = generation
 
@@ -86,7 +101,7 @@ class Conditions:
         return self._by_type.get(kind)
 
     def set(self, kind: Type, status: str, reason: str, message: str = "") -> Condition:
-        old = self._by_type.get(kind)
+        old = self._found.get(kind)
         moved = old is None or old.status != status
         if not message and reason not in _MAY_BE_SILENT:
             message = reason

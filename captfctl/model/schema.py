@@ -2,15 +2,20 @@
 
 A field's constraints are written once, beside the field: `Annotated[str, rule(maxLength=253)]`.
 They end up in the schema and nowhere in decoding, so that an object stored under older rules can
-still be read. A struct's own rules (CEL, minimum number of properties) are its `SCHEMA`.
+still be read. A struct's own rules (CEL, minimum number of properties) are its `SCHEMA`; its
+docstring is the description that `kubectl explain` shows.
 """
 
+import inspect
+import re
 from typing import Any
 
 import msgspec
 import msgspec.inspect as mi
 
 Schema = dict[str, Any]
+
+_SPEC_REFERENCE = re.compile(r"\s*\([^()]*§[^()]*\)")
 
 
 def rule(**constraints: Any) -> msgspec.Meta:
@@ -42,8 +47,17 @@ def _struct(info: mi.StructType) -> Schema:
     schema: Schema = {"type": "object", "properties": properties}
     if required:
         schema["required"] = required
+    described = _description(info.cls)
+    if described:
+        schema["description"] = described
     own: Schema = getattr(info.cls, "SCHEMA", {})
     return schema | own
+
+
+def _description(cls: type) -> str:
+    """The struct's own docstring in one line, without references to the specification."""
+    own = cls.__dict__.get("__doc__")
+    return " ".join(_SPEC_REFERENCE.sub("", inspect.cleandoc(own)).split()) if own else ""
 
 
 def _type(info: mi.Type) -> Schema:
@@ -51,7 +65,10 @@ def _type(info: mi.Type) -> Schema:
         return _merged(_type(info.type), info.extra_json_schema or {})
     match info:
         case mi.UnionType(types=types):
-            (only,) = [t for t in types if not isinstance(t, mi.NoneType)]
+            some = [t for t in types if not isinstance(t, mi.NoneType)]
+            if {type(t) for t in some} == {mi.IntType, mi.StrType}:
+                return {"x-kubernetes-int-or-string": True}
+            (only,) = some
             return _type(only)
         case mi.StrType():
             return {"type": "string"}
