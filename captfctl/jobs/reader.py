@@ -14,7 +14,7 @@ class JobsReader(Protocol):
     """Managed Jobs as last seen. The Jobs may be shared with a cache: never change one."""
 
     def jobs_of(self, owner: Owner) -> Sequence[Job]:
-        """Jobs with the owner's labels in its namespace; an earlier namesake's may be among them."""
+        """Jobs with the owner's labels; those of an earlier namesake may be among them."""
         ...
 
     def cluster_jobs(self, namespace: str, cluster: str) -> Sequence[Job]:

@@ -1,0 +1,83 @@
+"""A decided run: everything that makes one Job what it is (11 §2–§5)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from captfctl.contract.effective import EffectiveJobs
+from captfctl.model import names
+from captfctl.model.ops import Op
+from captfctl.model.owner import Owner
+from captfctl.model.terraform import IdentityKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreSource:
+    """The backup that a restore pushes: its Secrets in chunk order.
+
+    `backup` is the name of the backup set, `resources` how many managed ones it should show.
+    """
+
+    serial: int
+    backup: str
+    secrets: tuple[str, ...]
+    resources: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSpec:
+    """What one Job is to do.
+
+    `inputs_hash` and `tick` are those of 10 §11.1 and part of the name; a restore's hash is its
+    backup's. `files` are the rendered inputs by file name. `credentials_secret` is the mirror or
+    the namespace's own Secret. `fallback_images` are tried in order when `image` cannot be pulled.
+    `allow_deletes`, `expect_plan`, `plan` come from the decision (10 §8.1). `approval_hash` is set
+    for a pool's apply that is guarded. `state_lock_version` is filled in by the start.
+    `extra_annotations` are a kind's own on its Jobs.
+    """
+
+    owner: Owner
+    op: Op
+    attempt: int
+    inputs_hash: str
+    image: str
+    files: Mapping[str, bytes]
+    credentials_secret: str
+    tick: str = ""
+    image_pull_policy: str = ""
+    fallback_images: tuple[str, ...] = ()
+    policy: EffectiveJobs = field(default_factory=EffectiveJobs)
+    identity: str = ""
+    identity_kind: IdentityKind | None = None
+    force_unlock: str = ""
+    restore: RestoreSource | None = None
+    plan: str = ""
+    expect_plan: str = ""
+    allow_deletes: str = ""
+    approval_hash: str = ""
+    drift_remediation: bool = False
+    after_failed_apply: bool = False
+    after_interrupted_apply: str = ""
+    state_lock_version: str = ""
+    extra_annotations: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The Job's name: equal runs have equal names, so creating twice finds the first."""
+        hash6 = names.run_hash(self.inputs_hash, self.op, self.attempt, self.tick)
+        return names.job_name(self.owner.kind, self.owner.name, self.op, self.attempt, hash6)
+
+    @property
+    def guarded(self) -> bool:
+        """Whether the runner stops at a plan that deletes or replaces (11 §4.1).
+
+        A machine is never changed in place, so its apply needs no guard.
+        """
+        if self.op is not Op.APPLY:
+            return False
+        return self.owner.kind == "TerraformCluster" or bool(self.approval_hash)
+
+    @property
+    def fingerprinted(self) -> bool:
+        """Whether the plan of this run is hashed with the plan key (11 §4.1)."""
+        planned = self.op is Op.APPLY and bool(self.expect_plan)
+        return self.op is Op.PLAN or self.guarded or planned
