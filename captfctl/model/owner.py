@@ -49,6 +49,11 @@ class Owner:
         return names.state_suffix(self.kind, self.namespace, self.name)
 
     @property
+    def run_lease(self) -> str:
+        """The name of the Lease that keeps its runs apart (11 §10.1)."""
+        return names.run_lease(self.suffix)
+
+    @property
     def resource(self) -> Resource[RunsObject]:
         """Where the object itself is served."""
         return Resource(
