@@ -1,0 +1,160 @@
+"""Requests to an API server: authentication, time limits, retries, errors."""
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import quote, urlencode
+
+import urllib3
+from urllib3 import exceptions as http_errors
+from urllib3.response import BaseHTTPResponse
+
+from captfctl.clock import Clock
+from captfctl.cluster.errors import ApiError, TooManyRequests
+from captfctl.cluster.live_access import Access
+from captfctl.cluster.live_errors import Request, broken, never_sent, refusal
+
+RETRIES_WHEN_BUSY = 3
+"""How often a request is repeated that the server refused because it is busy (429: not done)."""
+
+LONGEST_WAIT = 10.0
+"""Seconds we let a busy server keep a caller waiting per repetition; a pass can come back later."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Time limits, in seconds.
+
+    `silence`: how long a watch may say nothing before its server counts as hung. Servers send a
+    bookmark about every minute.
+    """
+
+    connect: float = 10.0
+    read: float = 30.0
+    silence: float = 90.0
+
+
+class Requests:
+    """Sends requests; every method raises the errors of `captfctl.cluster.errors`."""
+
+    def __init__(self, access: Access, limits: Limits, clock: Clock) -> None:
+        self._access = access
+        self._limits = limits
+        self._clock = clock
+        self._closed = threading.Event()
+
+    @property
+    def server(self) -> str:
+        return self._access.server
+
+    @property
+    def who(self) -> str:
+        """The user we act as, as the configuration names it."""
+        return self._access.who
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        *,
+        body: bytes | None = None,
+        content_type: str = "application/json",
+        accept: str = "application/json",
+    ) -> bytes:
+        """Send a request and return the answer's body."""
+        headers = {"Accept": accept}
+        if body is not None:
+            headers["Content-Type"] = content_type
+        return self._answered(method, path, query, headers, body).data
+
+    def stream(
+        self, path: str, query: Mapping[str, str], *, accept: str = "application/json"
+    ) -> BaseHTTPResponse:
+        """Start a GET whose answer goes on and on; the caller closes it."""
+        return self._answered("GET", path, query, {"Accept": accept}, None, streaming=True)
+
+    def request(self, method: str, path: str) -> Request:
+        """A request as error messages name it."""
+        return Request(method, path, self.server, self.who)
+
+    def close(self) -> None:
+        """Close idle connections and end waits for a busy server."""
+        self._closed.set()
+        self._access.close()
+
+    def _answered(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        *,
+        streaming: bool = False,
+    ) -> BaseHTTPResponse:
+        url = quote(path, safe="/:@") + (f"?{urlencode(query)}" if query else "")
+        request = self.request(method, path)
+        busy = 0
+        renewed = False
+        while True:
+            generation, response = self._once(request, url, headers, body, streaming)
+            if response.status < 300:
+                return response
+            error = _refused(response, request)
+            if response.status == 401 and not renewed:
+                renewed = True  # a token or certificate file may have been replaced
+                self._access.renew(generation)
+            elif isinstance(error, TooManyRequests) and busy < RETRIES_WHEN_BUSY:
+                busy += 1
+                if self._clock.wait(self._closed, min(error.retry_after, LONGEST_WAIT)):
+                    raise error
+            else:
+                raise error
+
+    def _once(
+        self,
+        request: Request,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        streaming: bool,
+    ) -> tuple[int, BaseHTTPResponse]:
+        """One request; a read that a dead idle connection swallowed is sent once more."""
+        read = self._limits.silence if streaming else self._limits.read
+        timeout = urllib3.Timeout(connect=self._limits.connect, read=read)
+        for last in (False, True):
+            pool, credentials, generation = self._access.connection()
+            try:
+                return generation, pool.request(
+                    request.method,
+                    self.server + url,
+                    body=body,
+                    headers={**headers, **credentials},
+                    timeout=timeout,
+                    retries=False,
+                    redirect=False,
+                    preload_content=not streaming,
+                )
+            except http_errors.HTTPError as error:
+                if last or not _may_repeat(error, request):
+                    raise broken(error, request) from error
+        raise AssertionError("unreachable")
+
+
+def _may_repeat(error: http_errors.HTTPError, request: Request) -> bool:
+    """Idle connections die unnoticed: what cannot have had an effect may be sent again."""
+    if isinstance(error, http_errors.ClosedPoolError):
+        return True
+    aborted = isinstance(error, http_errors.ProtocolError)
+    return aborted and not request.writes and not never_sent(error)
+
+
+def _refused(response: BaseHTTPResponse, request: Request) -> ApiError:
+    try:
+        body = response.data
+    except http_errors.HTTPError:
+        body = b""
+    finally:
+        response.release_conn()
+    return refusal(response.status, body, response.headers, request)
