@@ -1,0 +1,71 @@
+"""Events that the control plane's own parts post. Best effort: none ever fails its work."""
+
+import logging
+from enum import StrEnum
+
+from captfctl.clock import Clock
+from captfctl.cluster.door import Door
+from captfctl.errors import CaptfError
+from captfctl.model.conditions import cut
+from captfctl.model.core import Event, ObjectReference
+from captfctl.model.meta import ObjectMeta, micro_time
+from captfctl.model.resources import EVENTS
+
+_NOTE_MAX = 1024
+_NAME_MAX = 230
+
+log = logging.getLogger(__name__)
+
+
+class EventType(StrEnum):
+    NORMAL = "Normal"
+    WARNING = "Warning"
+
+
+class Events:
+    """Posts events of one component. The same event of the same object is posted once in a row."""
+
+    def __init__(self, door: Door, clock: Clock, component: str, instance: str) -> None:
+        self._door = door
+        self._clock = clock
+        self._component = component
+        self._instance = instance
+        self._last: dict[tuple[str, str], str] = {}
+
+    def normal(self, regarding: ObjectReference, reason: str, note: str, action: str) -> None:
+        self._post(regarding, EventType.NORMAL, reason, note, action)
+
+    def warning(self, regarding: ObjectReference, reason: str, note: str, action: str) -> None:
+        self._post(regarding, EventType.WARNING, reason, note, action)
+
+    def forget(self, uid: str) -> None:
+        """The object is gone."""
+        for key in [key for key in self._last if key[0] == uid]:
+            self._last.pop(key, None)
+
+    def _post(
+        self, regarding: ObjectReference, kind: EventType, reason: str, note: str, action: str
+    ) -> None:
+        if self._last.get((regarding.uid, reason)) == note:
+            return
+        self._last[(regarding.uid, reason)] = note
+        namespace = regarding.namespace or "default"
+        event = Event(
+            api_version=EVENTS.api_version,
+            kind=EVENTS.kind,
+            metadata=ObjectMeta(
+                generate_name=f"{regarding.name[:_NAME_MAX]}.", namespace=namespace
+            ),
+            event_time=micro_time(self._clock.now()),
+            reporting_controller=self._component,
+            reporting_instance=self._instance,
+            action=action,
+            reason=reason,
+            type=kind,
+            note=cut(note, _NOTE_MAX),
+            regarding=regarding,
+        )
+        try:
+            self._door.create(EVENTS, event, namespace)
+        except CaptfError as problem:
+            log.debug("event %s of %s not posted: %s", reason, regarding.name, problem)

@@ -1,0 +1,321 @@
+"""Which directory of this machine stands for a source image (design: the node agent's image table).
+
+A source image is a module, optionally a provider mirror, and a runtime (20 §3). Without a container
+engine the agent looks the reference up in a table that the user writes:
+
+    registry.example.com/acme/cluster:v1:
+      module: ./modules/cluster       # required; relative to the table's file
+      providers: ./mirror             # optional: a provider mirror
+      runtime: tofu                   # optional: a path, or a name on PATH
+
+The module's files are kept by their digest, as a registry keeps them: a reference pinned as
+`repository@sha256:…` goes on meaning what was run, also after the directory was edited. Left out:
+tags that move by themselves, pull secrets, platforms, and throwing away old digests.
+"""
+
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+from captfctl.errors import CaptfError, InputError, Source
+
+_FIELDS = ("module", "providers", "runtime")
+_DEFAULT_RUNTIMES = ("terraform", "tofu")
+_LEFT_OUT = frozenset({".terraform", ".git"})
+"""What a working copy has and an image has not."""
+
+_MOST_FILES = 10_000
+_MOST_BYTES = 256 * 1024 * 1024
+_DIGEST = re.compile(r"@sha256:([0-9a-f]{64})$")
+
+
+class PullError(CaptfError):
+    """An image cannot be had. `reason` is the container's waiting reason, as a kubelet gives it."""
+
+    code = "ImagePull"
+
+    def __init__(self, what: str, *, reason: str = "ErrImagePull", **facts: str) -> None:
+        super().__init__(what, **facts)
+        self.reason = reason
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One row of the table. `runtime` empty: `terraform` or `tofu` from PATH."""
+
+    module: Path
+    providers: Path | None = None
+    runtime: str = ""
+
+
+class Image(msgspec.Struct, frozen=True, kw_only=True):
+    """An image at hand: `module` is a directory that never changes, `runtime` an absolute path."""
+
+    reference: str
+    digest: str
+    module: Path
+    providers: Path | None
+    runtime: Path
+
+    @property
+    def image_id(self) -> str:
+        """As a container status has it; the manager pins the digest in it (11 §8.3)."""
+        return f"docker-pullable://{repository(self.reference)}@sha256:{self.digest}"
+
+
+def repository(reference: str) -> str:
+    """The reference without tag and digest; the port of a registry stays."""
+    name = reference.partition("@")[0]
+    path, slash, last = name.rpartition("/")
+    return f"{path}{slash}{last.partition(':')[0]}"
+
+
+class ImageTable:
+    """References and what stands for them."""
+
+    def __init__(self, entries: Mapping[str, Entry] | None = None, source: str = "") -> None:
+        """`source` names the file the table came from, for messages."""
+        self._entries = dict(entries or {})
+        self._source = source
+
+    @classmethod
+    def from_file(cls, path: Path) -> "ImageTable":
+        """Raises `InputError` with the line when the file cannot be used."""
+        try:
+            text = path.read_text()
+        except (OSError, UnicodeDecodeError) as problem:
+            raise InputError(
+                f"cannot read the image table: {_cause(problem)}", where=str(path)
+            ) from None
+        try:
+            document = YAML(typ="rt").load(text)
+        except MarkedYAMLError as problem:
+            line = problem.problem_mark.line + 1 if problem.problem_mark else 0
+            raise InputError(
+                f"not YAML: {problem.problem}", where=str(Source(str(path), line))
+            ) from None
+        except YAMLError as problem:
+            raise InputError(f"not YAML: {problem}", where=str(path)) from None
+        return cls(_entries(document, path), str(path))
+
+    def __contains__(self, reference: str) -> bool:
+        return reference in self._entries
+
+    @property
+    def references(self) -> list[str]:
+        return sorted(self._entries)
+
+    def add(self, reference: str, entry: Entry) -> None:
+        self._entries[reference] = entry
+
+    def entry(self, reference: str) -> Entry | None:
+        return self._entries.get(reference)
+
+    def same_repository(self, reference: str) -> list[tuple[str, Entry]]:
+        """The rows whose reference differs in tag or digest only."""
+        wanted = repository(reference)
+        return [row for row in self._entries.items() if repository(row[0]) == wanted]
+
+    def how_to_add(self, reference: str) -> str:
+        """What to do about a reference that the table has not."""
+        where = f"the image table {self._source}" if self._source else "an image table (--images)"
+        known = ", ".join(self.references[:5]) or "none"
+        return (
+            f"add it to {where}: '{reference}: {{module: DIRECTORY}}' (images it has now: {known})"
+        )
+
+
+class ImageStore:
+    """Images by digest, in a directory of the agent."""
+
+    def __init__(self, table: ImageTable, directory: Path, search_path: str) -> None:
+        """`search_path` is where runtimes named without a directory are looked for."""
+        self._table = table
+        self._directory = directory
+        self._search_path = search_path
+
+    def pull(self, reference: str) -> Image:
+        """The image of `reference`. Raises `PullError`."""
+        if not reference or reference != reference.strip() or " " in reference:
+            raise PullError(f"'{reference}' is no image reference", reason="InvalidImageName")
+        try:
+            pinned = _DIGEST.search(reference)
+            return self._by_digest(reference, pinned[1]) if pinned else self._by_name(reference)
+        except OSError as problem:
+            raise PullError(f"image {reference}: {_cause(problem)}") from None
+
+    def _by_name(self, reference: str) -> Image:
+        entry = self._table.entry(reference)
+        if entry is None:
+            raise _not_found(reference, self._table)
+        return self._image(reference, entry, self._keep(reference, entry))
+
+    def _by_digest(self, reference: str, digest: str) -> Image:
+        rows = self._table.same_repository(reference)
+        if not rows:
+            raise _not_found(reference, self._table)
+        if not (self._directory / digest).is_dir():
+            for name, entry in rows:
+                if self._keep(name, entry) == digest:
+                    return self._image(reference, entry, digest)
+            raise PullError(
+                f"image {reference}: not found: manifest unknown",
+                why="none of the modules of this repository in the image table has, or had when "
+                "it was run here, the content with this digest",
+                do=self._table.how_to_add(repository(reference)),
+            )
+        return self._image(reference, rows[0][1], digest)
+
+    def _keep(self, reference: str, entry: Entry) -> str:
+        """Copy the module's files under their digest, unless they are there; return it."""
+        if not entry.module.is_dir():
+            raise PullError(
+                f"image {reference}: its module directory {entry.module} is not a directory",
+                do="correct the image table",
+            )
+        files = list(_files(entry.module))
+        digest = _digest(entry.module, files)
+        kept = self._directory / digest
+        if kept.is_dir():
+            return digest
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        beside = self._directory / f".{digest}.{os.getpid()}.{id(files)}"
+        shutil.rmtree(beside, ignore_errors=True)
+        beside.mkdir()
+        try:
+            for name in files:
+                target = beside / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(entry.module / name, target)
+            beside.rename(kept)
+        except OSError:
+            shutil.rmtree(beside, ignore_errors=True)
+            if not kept.is_dir():  # another thread was quicker
+                raise
+        return digest
+
+    def _image(self, reference: str, entry: Entry, digest: str) -> Image:
+        if entry.providers is not None and not entry.providers.is_dir():
+            raise PullError(
+                f"image {reference}: its providers directory {entry.providers} is not a directory",
+                do="correct the image table",
+            )
+        return Image(
+            reference=reference,
+            digest=digest,
+            module=self._directory / digest,
+            providers=entry.providers,
+            runtime=self._runtime(reference, entry.runtime),
+        )
+
+    def _runtime(self, reference: str, wanted: str) -> Path:
+        for name in [wanted] if wanted else _DEFAULT_RUNTIMES:
+            found = shutil.which(name, path=self._search_path)
+            if found:
+                return Path(found).absolute()
+        sought = wanted or " or ".join(_DEFAULT_RUNTIMES)
+        raise PullError(
+            f"image {reference}: no runtime: {sought} is not an executable on PATH",
+            do="install it, or name another as 'runtime:' in the image table",
+        )
+
+
+def _not_found(reference: str, table: ImageTable) -> PullError:
+    return PullError(
+        f"image {reference}: not found",
+        why="this node has no container engine and its image table has no such reference",
+        do=table.how_to_add(reference),
+    )
+
+
+def _files(directory: Path) -> Iterator[Path]:
+    """The files below `directory`, relative to it, in a fixed order; links are followed."""
+    count = size = 0
+    for here, folders, names in os.walk(directory, followlinks=True):
+        folders[:] = sorted(set(folders) - _LEFT_OUT)
+        for name in sorted(names):
+            path = Path(here, name)
+            count, size = count + 1, size + path.stat().st_size
+            if count > _MOST_FILES or size > _MOST_BYTES:
+                raise PullError(
+                    f"module directory {directory} is larger than an image should be",
+                    why=f"more than {_MOST_FILES} files or {_MOST_BYTES >> 20} MiB",
+                    do="name the directory that holds only the module",
+                )
+            yield path.relative_to(directory)
+
+
+def _digest(directory: Path, files: list[Path]) -> str:
+    """SHA-256 over names, execute bits and contents."""
+    total = hashlib.sha256()
+    for name in files:
+        path = directory / name
+        content = hashlib.sha256(path.read_bytes()).hexdigest()
+        executable = "x" if path.stat().st_mode & 0o111 else "-"
+        total.update(f"{executable} {content} {name.as_posix()}\n".encode())
+    return total.hexdigest()
+
+
+def _cause(problem: OSError | UnicodeDecodeError) -> str:
+    if isinstance(problem, OSError):
+        text = problem.strerror or str(problem)
+        return f"{text}: {problem.filename}" if problem.filename else text
+    return "not UTF-8 text"
+
+
+def _entries(document: Any, path: Path) -> dict[str, Entry]:
+    if document is None:
+        return {}
+    if not isinstance(document, dict):
+        raise InputError(
+            "an image table maps image references to directories",
+            where=str(Source(str(path), 1)),
+            do="write 'REFERENCE: {module: DIRECTORY}' lines",
+        )
+    base = path.absolute().parent
+    return {
+        str(reference): _entry(str(reference), row, base, _at(document, reference, path))
+        for reference, row in document.items()
+    }
+
+
+def _at(mapping: Any, key: Any, path: Path) -> str:
+    return str(Source(str(path), mapping.lc.key(key)[0] + 1))
+
+
+def _entry(reference: str, row: Any, base: Path, where: str) -> Entry:
+    if not isinstance(row, dict):
+        raise InputError(
+            f"{reference}: must be a mapping with 'module'",
+            where=where,
+            do="write {module: DIRECTORY}",
+        )
+    for name, value in row.items():
+        if name not in _FIELDS:
+            raise InputError(
+                f"{reference}: there is no field '{name}'",
+                where=where,
+                do=f"fields are {', '.join(_FIELDS)}",
+            )
+        if not isinstance(value, str) or not value:
+            raise InputError(f"{reference}: '{name}' must be a text that is not empty", where=where)
+    if "module" not in row:
+        raise InputError(f"{reference}: 'module' is missing", where=where)
+    runtime = row.get("runtime", "")
+    if "/" in runtime:
+        runtime = str(base / Path(runtime).expanduser())
+    providers = row.get("providers")
+    return Entry(
+        module=base / Path(row["module"]).expanduser(),
+        providers=base / Path(providers).expanduser() if providers else None,
+        runtime=runtime,
+    )

@@ -1,0 +1,155 @@
+"""Processes as /proc shows them: who they are, who their children are, and ending them all.
+
+A process is named by pid and start time, so that a reused pid is never taken for it.
+"""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+_PROC = Path("/proc")
+
+
+class Process(NamedTuple):
+    """`start` in clock ticks since boot."""
+
+    pid: int
+    start: int
+
+
+def boot_id() -> str:
+    """Which boot of the machine this is: a start time means nothing after another."""
+    return (_PROC / "sys/kernel/random/boot_id").read_text().strip()
+
+
+class _Stat(NamedTuple):
+    state: str
+    parent: int
+    start: int
+
+
+def _stat(pid: int) -> _Stat | None:
+    try:
+        text = (_PROC / str(pid) / "stat").read_text(errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    # The command's name stands in parentheses and may itself contain any character.
+    fields = text[text.rindex(")") + 2 :].split()
+    return _Stat(fields[0], int(fields[1]), int(fields[19]))
+
+
+def identify(pid: int) -> Process | None:
+    """The process that has `pid` now; None when there is none, or only its exit status is left."""
+    stat = _stat(pid)
+    return None if stat is None or stat.state in "ZX" else Process(pid, stat.start)
+
+
+def alive(process: Process) -> bool:
+    return identify(process.pid) == process
+
+
+def send(process: Process, number: int) -> bool:
+    """Signal exactly this process; False when it is gone."""
+    try:
+        handle = os.pidfd_open(process.pid)
+    except ProcessLookupError:
+        return False
+    try:
+        # The descriptor holds on to whoever has the pid now: check it only after it is open.
+        if not alive(process):
+            return False
+        signal.pidfd_send_signal(handle, number)
+    except ProcessLookupError:
+        return False
+    finally:
+        os.close(handle)
+    return True
+
+
+def _all_pids() -> list[int]:
+    return [int(name) for name in os.listdir(_PROC) if name.isdigit()]  # noqa: PTH208
+
+
+def descendants(pid: int) -> list[Process]:
+    """All processes below `pid`, itself not included."""
+    children: dict[int, list[Process]] = {}
+    for other in _all_pids():
+        stat = _stat(other)
+        if stat is not None and stat.state not in "ZX":
+            children.setdefault(stat.parent, []).append(Process(other, stat.start))
+    found: list[Process] = []
+    queue = [pid]
+    while queue:
+        below = children.get(queue.pop(), [])
+        found += below
+        queue += [process.pid for process in below]
+    return found
+
+
+def uts_namespace(pid: int) -> int:
+    """The inode of the process's UTS namespace; 0 when it cannot be told."""
+    try:
+        return (_PROC / str(pid) / "ns/uts").stat().st_ino
+    except OSError:
+        return 0
+
+
+def _marked(pid: int, marker: bytes) -> bool:
+    try:
+        return marker in (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
+    except OSError:
+        return False
+
+
+def belonging(marker: str, uts: int = 0) -> list[Process]:
+    """All processes that carry `marker` (`NAME=value`) in the environment they were started with,
+    or live in the UTS namespace `uts`, which none can leave.
+    """
+    own = os.getpid()
+    wanted = marker.encode()
+    return [
+        process
+        for pid in _all_pids()
+        if pid != own
+        and ((uts and uts_namespace(pid) == uts) or _marked(pid, wanted))
+        and (process := identify(pid)) is not None
+    ]
+
+
+def resident_bytes(processes: Iterable[Process]) -> int:
+    """The memory that the processes hold, pages shared by several counted for each."""
+    page = os.sysconf("SC_PAGE_SIZE")
+    total = 0
+    for process in processes:
+        try:
+            total += int((_PROC / str(process.pid) / "statm").read_text().split()[1]) * page
+        except (OSError, IndexError):
+            continue
+    return total
+
+
+def end_all(
+    find: Callable[[], list[Process]], *, timeout: float, pause: float = 0.02
+) -> int | None:
+    """SIGKILL what `find` finds until it finds nothing twice in a row.
+
+    Returns how many processes were killed; None when some still live after `timeout` seconds.
+    Twice, because a process may fork between being listed and being killed.
+    """
+    killed: set[Process] = set()
+    clear = 0
+    limit = time.monotonic() + timeout
+    while clear < 2:
+        found = find()
+        clear = 0 if found else clear + 1
+        for process in found:
+            if send(process, signal.SIGKILL):
+                killed.add(process)
+        if found:
+            if time.monotonic() > limit:
+                return None
+            time.sleep(pause)
+    return len(killed)
