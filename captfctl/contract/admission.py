@@ -1,9 +1,108 @@
-"""What admission refuses beyond the schema (30 §3.2 to §3.4, §6)."""
+"""What admission refuses beyond the schema (30 §3.2 to §3.4, §6).
+
+The rules that a real API server evaluates as CEL are repeated here, for objects that come from
+files or reach a server that does not evaluate CEL.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
 
 from captfctl.cluster.errors import Cause
-from captfctl.model.terraform import TerraformCluster
+from captfctl.contract.errors import VariablesError
+from captfctl.contract.image_reference import image_problem
+from captfctl.contract.job_policy import check_job_policy
+from captfctl.contract.roles import Role
+from captfctl.contract.variables import MAX_INLINE, name_problem, parse_inline
+from captfctl.model.capi import Endpoint
+from captfctl.model.terraform import JobPolicy, TerraformCluster, VariablesSource
+
+REQUIRED = "FieldValueRequired"
 
 
 def check_cluster(new: TerraformCluster, old: TerraformCluster | None = None) -> tuple[Cause, ...]:
     """Every violation of a create (`old` is None) or an update, with its field path."""
-    raise NotImplementedError
+    return tuple(_check_cluster(new, old))
+
+
+def _check_cluster(new: TerraformCluster, old: TerraformCluster | None) -> Iterator[Cause]:
+    spec, before = new.spec, old.spec if old else None
+    if spec.identity_ref is None:
+        yield Cause(
+            "spec.identityRef",
+            "is required: spec.defaults.identityRef covers machines and pools only",
+            REQUIRED,
+        )
+    if before is None or spec.source.image != before.source.image:
+        yield from _check_image(spec.source.image)
+    yield from _check_endpoint(
+        spec.control_plane_endpoint, before.control_plane_endpoint if before else None
+    )
+    if not new.deleting:
+        yield from _check_policy(spec.jobs, before.jobs if before else None, "spec.jobs")
+        yield from _check_policy(
+            spec.defaults.jobs if spec.defaults else None,
+            before.defaults.jobs if before and before.defaults else None,
+            "spec.defaults.jobs",
+        )
+    if before is None or bytes(spec.variables) != bytes(before.variables):
+        yield from _check_variables(spec.variables, Role.CLUSTER)
+    yield from _check_sources(spec.variables_from)
+
+
+def _check_image(image: str) -> Iterator[Cause]:
+    path = "spec.source.image"
+    problem = image_problem(image)
+    if problem and not image:
+        yield Cause(path, problem, REQUIRED)
+    elif problem:
+        yield Cause(path, f"{image!r} is not a valid image reference: it {problem}")
+
+
+def _check_endpoint(new: Endpoint | None, old: Endpoint | None) -> Iterator[Cause]:
+    """Once host and port are both set they stay: machines and kubeconfigs point at them."""
+    path = "spec.controlPlaneEndpoint"
+    if old is not None and old.valid:
+        if new is None or (new.host, new.port) != (old.host, old.port):
+            yield Cause(
+                path,
+                "cannot be changed or removed any more: the cluster's machines and every "
+                "kubeconfig point at it",
+                "FieldValueForbidden",
+            )
+    elif new is not None and bool(new.host) != bool(new.port):
+        missing = "port" if new.host else "host"
+        yield Cause(f"{path}.{missing}", "set both host and port, or neither", REQUIRED)
+
+
+def _check_policy(new: JobPolicy | None, old: JobPolicy | None, path: str) -> Iterator[Cause]:
+    # A stored policy that breaks newer rules must not stop changes of other fields.
+    if new is not None and new != old:
+        yield from check_job_policy(new, path)
+
+
+def _check_variables(variables: msgspec.Raw, role: Role) -> Iterator[Cause]:
+    path = "spec.variables"
+    try:
+        inline = parse_inline(variables)
+    except VariablesError as error:
+        yield Cause(path, f"{error.what}: {error.why}" if error.why else error.what)
+        return
+    if len(inline) > MAX_INLINE:
+        yield Cause(
+            path, f"has {len(inline)} names, at most {MAX_INLINE} are allowed", "FieldValueTooMany"
+        )
+    elif bytes(variables) and not inline:
+        yield Cause(path, "must hold at least one variable, or be left out")
+    for name in sorted(inline):
+        problem = name_problem(name, role)
+        if problem:
+            yield Cause(f"{path}[{name!r}]", f"the name {problem}")
+
+
+def _check_sources(sources: list[VariablesSource]) -> Iterator[Cause]:
+    for index, source in enumerate(sources):
+        if (source.config_map_ref is None) == (source.secret_ref is None):
+            yield Cause(
+                f"spec.variablesFrom[{index}]", "set exactly one of configMapRef and secretRef"
+            )

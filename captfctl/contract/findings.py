@@ -1,0 +1,111 @@
+"""What is wrong with a module's outputs, and the condition that says so (60 §7.1, §7.2)."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from captfctl.model.conditions import FALSE, TRUE, UNKNOWN, ConditionValue
+
+MISSING: Final = "OutputsMissing"
+INVALID: Final = "OutputsInvalid"
+FAILURE_DOMAIN_MISMATCH: Final = "FailureDomainMismatch"
+PROVIDER_ID_CHANGED: Final = "ProviderIDChanged"
+PENDING: Final = "OutputsPending"
+TRUNCATED: Final = "InstancesTruncated"
+VALID: Final = "OutputsValid"
+
+_PRECEDENCE = (INVALID, FAILURE_DOMAIN_MISMATCH, PROVIDER_ID_CHANGED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Violation:
+    """One broken rule. `reason` is a reason of `OutputsValid`."""
+
+    output: str
+    message: str
+    reason: str = INVALID
+
+
+@dataclass(frozen=True, kw_only=True)
+class Findings:
+    """`missing`: outputs that must not be null. `pending`: may be null for a while. `truncated`:
+    cut to what an object may hold."""
+
+    missing: tuple[str, ...] = ()
+    pending: tuple[str, ...] = ()
+    violations: tuple[Violation, ...] = ()
+    truncated: tuple[str, ...] = ()
+
+    @property
+    def valid(self) -> bool:
+        """Whether `OutputsValid` is True."""
+        return self.condition().status == TRUE
+
+    def concerns(self, output: str) -> bool:
+        """Whether the previous status value of this output is kept."""
+        return (
+            output in self.missing
+            or output in self.pending
+            or any(violation.output == output for violation in self.violations)
+        )
+
+    def condition(self) -> ConditionValue:
+        """`OutputsValid`: the gravest reason, and every problem in the message."""
+        status, reason = self._verdict()
+        return ConditionValue(status, reason, "; ".join(self._parts()))
+
+    def _verdict(self) -> tuple[str, str]:
+        if self.missing:
+            return FALSE, MISSING
+        reasons = [violation.reason for violation in self.violations]
+        for reason in (*_PRECEDENCE, *reasons):
+            if reason in reasons:
+                return FALSE, reason
+        if self.pending:
+            return UNKNOWN, PENDING
+        return TRUE, TRUNCATED if self.truncated else VALID
+
+    def _parts(self) -> list[str]:
+        parts = []
+        if self.missing:
+            parts.append(f"missing outputs: {', '.join(self.missing)}")
+        parts += [violation.message for violation in self.violations]
+        if self.pending:
+            parts.append(f"outputs that are still null: {', '.join(self.pending)}")
+        if self.truncated:
+            parts.append(f"cut off at the limit: {', '.join(self.truncated)}")
+        return parts
+
+
+class Collector:
+    """Findings while they are made."""
+
+    def __init__(self) -> None:
+        self._missing: list[str] = []
+        self._pending: list[str] = []
+        self._violations: list[Violation] = []
+        self._truncated: list[str] = []
+
+    def missing(self, output: str) -> None:
+        self._missing.append(output)
+
+    def pending(self, output: str) -> None:
+        self._pending.append(output)
+
+    def truncated(self, output: str) -> None:
+        self._truncated.append(output)
+
+    def invalid(self, output: str, problem: str) -> None:
+        """`problem` continues the sentence that begins with the output's name."""
+        self._violations.append(Violation(output=output, message=f"{output} {problem}"))
+
+    def broken(self, output: str) -> bool:
+        """Whether a rule of this output was found broken."""
+        return any(violation.output == output for violation in self._violations)
+
+    def findings(self) -> Findings:
+        return Findings(
+            missing=tuple(self._missing),
+            pending=tuple(self._pending),
+            violations=tuple(self._violations),
+            truncated=tuple(self._truncated),
+        )

@@ -1,0 +1,15 @@
+"""What a Job policy means where nothing is set, and which variables a Job keeps for itself
+(30 §4.3, §3.3)."""
+
+from typing import Final
+
+DEADLINE_SECONDS: Final = 3600
+LOCK_TIMEOUT_SECONDS: Final = 300
+
+RESERVED_ENV_PREFIXES = ("TF_", "KUBE_", "KUBERNETES_")
+RESERVED_ENV = frozenset({"HOME", "TMPDIR", "CHECKPOINT_DISABLE"})
+
+
+def reserved_env(name: str) -> bool:
+    """Whether the Job sets this variable itself: refused at admission, dropped from the Job."""
+    return name in RESERVED_ENV or name.startswith(RESERVED_ENV_PREFIXES)
