@@ -1,7 +1,8 @@
 """Who may run: run lease, freshness, and the operation gate (11 §10.4–§10.6).
 
-The gate keeps a cluster's changes and its machines' apart. Both sides write their own lease before they read the other's, so at least one sees the other.
-Jobs are looked at besides leases, because a module could have tampered with a Lease.
+The gate keeps a cluster's changes and its machines' apart. Both sides write their own lease before
+they read the other's, so at least one sees the other. Jobs are looked at besides leases, because a
+module could have tampered with a Lease.
 """
 
 from collections.abc import Iterable

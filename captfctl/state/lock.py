@@ -3,10 +3,19 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+import msgspec
+
 from captfctl.cluster.door import Door
+from captfctl.cluster.errors import NotFound
+from captfctl.model import keys, names
+from captfctl.model.conditions import cut
+from captfctl.model.core import Lease
 from captfctl.model.owner import Owner
+from captfctl.model.resources import LEASES, PODS
 
 NO_LEASE = "none"
+_TEXT_MAX = 128
+_ENDED = ("Succeeded", "Failed")
 
 
 class LockHolder(StrEnum):
@@ -14,6 +23,13 @@ class LockHolder(StrEnum):
     ALIVE = "alive"  # one of the object's own pods, still there
     STALE = "stale"  # one of the object's own pods, gone or finished: to be force-unlocked
     FOREIGN = "foreign"  # somebody else, or nobody can tell
+
+
+class _LockInfo(msgspec.Struct, frozen=True):
+    id: str = msgspec.field(name="ID", default="")
+    operation: str = msgspec.field(name="Operation", default="")
+    who: str = msgspec.field(name="Who", default="")
+    created: str = msgspec.field(name="Created", default="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,15 +49,65 @@ class StateLock:
 
     @property
     def message(self) -> str:
-        """For `StateReadable` False/`StateLocked`: id, holder, operation and time when known."""
-        raise NotImplementedError
+        """For `StateReadable` False/`StateLocked`: what is known of the lock."""
+        facts = (
+            ("lock ID", self.id),
+            ("holder", self.who),
+            ("operation", self.operation),
+            ("since", self.created),
+        )
+        known = ", ".join(f"{what} {cut(text, _TEXT_MAX)}" for what, text in facts if text)
+        return (
+            f"the state is locked by something else than this object's Jobs ({known}); "
+            "unlock it with the runtime's force-unlock once its holder is gone"
+        )
+
+
+FREE = StateLock(holder=LockHolder.FREE)
 
 
 def read_lock(door: Door, owner: Owner) -> StateLock:
     """Read the lock live. To be asked only when no Job of the object is active."""
-    raise NotImplementedError
+    lease = _lease(door, owner)
+    if lease is None or not lease.spec.holder_identity:
+        return FREE
+    info = _info(lease)
+    return StateLock(
+        holder=_judge(door, owner, info.who),
+        id=info.id or lease.spec.holder_identity,
+        who=info.who,
+        operation=info.operation,
+        created=info.created,
+    )
 
 
 def lock_version(door: Door, owner: Owner) -> str:
     """The lock Lease's resourceVersion, `none` without a Lease."""
-    raise NotImplementedError
+    lease = _lease(door, owner)
+    return lease.metadata.resource_version if lease else NO_LEASE
+
+
+def _lease(door: Door, owner: Owner) -> Lease | None:
+    try:
+        return door.get(LEASES, names.state_lock(owner.suffix), owner.namespace)
+    except NotFound:
+        return None
+
+
+def _info(lease: Lease) -> _LockInfo:
+    text = lease.metadata.annotations.get(keys.LOCK_INFO, "")
+    try:
+        return msgspec.json.decode(text, type=_LockInfo)
+    except msgspec.MsgspecError:
+        return _LockInfo()
+
+
+def _judge(door: Door, owner: Owner, who: str) -> LockHolder:
+    _, at, pod = who.rpartition("@")
+    if not at or not names.owns_pod(owner.kind, owner.name, pod):
+        return LockHolder.FOREIGN
+    try:
+        phase = door.get(PODS, pod, owner.namespace).status.phase
+    except NotFound:
+        return LockHolder.STALE
+    return LockHolder.STALE if phase in _ENDED else LockHolder.ALIVE
