@@ -24,7 +24,7 @@ class WriteOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteOptions:
-    """Options of a delete. `propagation` None: the kind's own default; empty texts: no condition."""
+    """Options of a delete. `propagation` None: the kind's default; empty texts: no condition."""
 
     uid: str = ""
     resource_version: str = ""
