@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 
-from captfctl.jobs.policy import STOP_TIMEOUT_SECONDS
+from captfctl.jobs.policy import STOP_TIMEOUT_SECONDS, lock_timeout_seconds
 from captfctl.jobs.run import RunSpec
 from captfctl.model.core import EnvVar
+from captfctl.model.job_policy import reserved_env
 from captfctl.model.owner import Owner
 
 RUNNER_BINARY = "/captf/bin/runner"
@@ -12,9 +13,6 @@ PLAN_KEY_DIRECTORY = "/captf/plan-key"
 PLAN_KEY_FIELD = "key"
 WORK_DIRECTORY = "/captf/work"
 CONFIG_DIRECTORY = "/captf/config"
-
-_RESERVED_PREFIXES = ("TF_", "KUBE_", "KUBERNETES_")
-_RESERVED_NAMES = frozenset({"HOME", "TMPDIR", "CHECKPOINT_DISABLE"})
 
 
 def hcl_map(entries: Mapping[str, str]) -> str:
@@ -50,7 +48,7 @@ def runner_arguments(run: RunSpec, *, events: bool) -> list[str]:
         "--providers=/captf/providers",
         f"--workdir={WORK_DIRECTORY}",
         f"--config={CONFIG_DIRECTORY}",
-        f"--lock-timeout={run.policy.lock_timeout_seconds}s",
+        f"--lock-timeout={lock_timeout_seconds(run.policy)}s",
         f"--stop-timeout={STOP_TIMEOUT_SECONDS}s",
         *backend_arguments(run.owner),
     ]
@@ -91,9 +89,5 @@ def environment(run: RunSpec) -> list[EnvVar]:
         "CHECKPOINT_DISABLE": "1",
     }
     return [EnvVar(name=name, value=value) for name, value in own.items()] + [
-        entry for entry in run.policy.env if not _reserved(entry.name)
+        entry for entry in run.policy.env if not reserved_env(entry.name)
     ]
-
-
-def _reserved(name: str) -> bool:
-    return name in _RESERVED_NAMES or name.startswith(_RESERVED_PREFIXES)

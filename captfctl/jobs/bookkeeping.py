@@ -9,10 +9,9 @@ from captfctl.cluster.door import Door
 from captfctl.jobs.failures import Failures
 from captfctl.jobs.leases import Leases
 from captfctl.jobs.reader import JobsReader
-from captfctl.jobs.results import FinishedRun, RunResult
+from captfctl.jobs.results import FinishedRun
 from captfctl.model.core import Job
 from captfctl.model.events import Note
-from captfctl.model.meta import Condition
 from captfctl.model.ops import Op
 from captfctl.model.owner import Owner
 from captfctl.model.terraform import CommonStatus, DriftAction, JobPolicy, LastRun

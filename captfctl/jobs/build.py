@@ -5,7 +5,6 @@ from typing import Any
 
 import msgspec
 
-from captfctl.contract.effective import EffectiveJobs
 from captfctl.jobs.arguments import (
     CONFIG_DIRECTORY,
     PLAN_KEY_DIRECTORY,
@@ -15,7 +14,7 @@ from captfctl.jobs.arguments import (
     environment,
     runner_arguments,
 )
-from captfctl.jobs.policy import GRACE_SECONDS
+from captfctl.jobs.policy import GRACE_SECONDS, deadline_seconds, service_account
 from captfctl.jobs.run import RestoreSource, RunSpec
 from captfctl.model import keys, names
 from captfctl.model.core import (
@@ -41,6 +40,7 @@ from captfctl.model.core import (
 from captfctl.model.meta import ObjectMeta, OwnerReference
 from captfctl.model.ops import Op
 from captfctl.model.resources import JOBS
+from captfctl.model.terraform import JobPolicy
 
 RUNNER_CONTAINER = "runner"
 SOURCE_CONTAINER = "source"
@@ -48,6 +48,10 @@ SOURCE_CONTAINER = "source"
 _READ_MODE = 0o440
 _USER = 65532
 _ANSWERS_PLAN = (Op.APPLY, Op.PLAN)
+_DEFAULT_RESOURCES = Resources(
+    requests={"cpu": "250m", "memory": "2Gi", "ephemeral-storage": "1Gi"},
+    limits={"memory": "2Gi"},
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +82,7 @@ def build_job(run: RunSpec, settings: RunnerSettings) -> Job:
         ),
         spec=JobSpec(
             backoff_limit=0,
-            active_deadline_seconds=run.policy.active_deadline_seconds,
+            active_deadline_seconds=deadline_seconds(run.policy),
             template=PodTemplate(
                 metadata=ObjectMeta(labels=job_labels(run), annotations=_pod_annotations(run)),
                 spec=_pod(run, settings),
@@ -158,7 +162,7 @@ def _pod(run: RunSpec, settings: RunnerSettings) -> PodSpec:
     return PodSpec(
         restart_policy="Never",
         termination_grace_period_seconds=GRACE_SECONDS,
-        service_account_name=run.policy.service_account_name,
+        service_account_name=service_account(run.policy),
         image_pull_secrets=_pull_secrets(run.policy),
         security_context=_pod_security(run.policy),
         init_containers=[_runner_container(settings)],
@@ -167,11 +171,12 @@ def _pod(run: RunSpec, settings: RunnerSettings) -> PodSpec:
     )
 
 
-def _pull_secrets(policy: EffectiveJobs) -> list[LocalObjectReference]:
-    return [LocalObjectReference(name=name) for name in policy.image_pull_secrets]
+def _pull_secrets(policy: JobPolicy) -> list[LocalObjectReference]:
+    wanted = dict.fromkeys(reference.name for reference in policy.image_pull_secrets)
+    return [LocalObjectReference(name=name) for name in wanted if name]
 
 
-def _pod_security(policy: EffectiveJobs) -> dict[str, Any]:
+def _pod_security(policy: JobPolicy) -> dict[str, Any]:
     return {
         "fsGroup": _USER,
         "seccompProfile": {"type": "RuntimeDefault"},
@@ -208,14 +213,14 @@ def _source_container(run: RunSpec, settings: RunnerSettings) -> Container:
         args=runner_arguments(run, events=settings.events),
         env=environment(run),
         env_from=[EnvFromSource(secret_ref=SecretEnvSource(name=run.credentials_secret))],
-        resources=run.policy.resources,
+        resources=run.policy.resources or _DEFAULT_RESOURCES,
         termination_message_policy="File",
         volume_mounts=_mounts(run),
         security_context=_source_security(run.policy),
     )
 
 
-def _source_security(policy: EffectiveJobs) -> dict[str, Any]:
+def _source_security(policy: JobPolicy) -> dict[str, Any]:
     own = {
         "allowPrivilegeEscalation": False,
         "capabilities": {"drop": ["ALL"]},

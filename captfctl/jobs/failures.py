@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from captfctl.jobs.finished import FinishedRun
+from captfctl.jobs.results import FinishedRun
 from captfctl.model.ops import Op
 
 

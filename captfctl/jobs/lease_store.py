@@ -12,7 +12,7 @@ from enum import StrEnum
 from captfctl.clock import Clock
 from captfctl.cluster.door import Door
 from captfctl.cluster.errors import AlreadyExists, ApiError, Conflict, NotFound
-from captfctl.jobs.finished import is_finished
+from captfctl.jobs.results import is_finished
 from captfctl.model import keys, names
 from captfctl.model.core import Lease, LeaseSpec
 from captfctl.model.meta import ObjectMeta, micro_time, parse_time

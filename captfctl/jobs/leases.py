@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from captfctl.clock import Clock
 from captfctl.cluster.door import Door
 from captfctl.cluster.errors import ApiError
-from captfctl.jobs.finished import is_finished, op_of
 from captfctl.jobs.lease_store import LeaseClaim, LeaseKind, LeaseStore, Taken, operation_of
 from captfctl.jobs.reader import JobsReader
+from captfctl.jobs.results import is_finished, op_of
 from captfctl.jobs.waits import Wait, WaitReason
 from captfctl.model import keys, names
 from captfctl.model.core import Job, Lease

@@ -1,4 +1,53 @@
-"""Constants of every Job's pod that no policy changes (11 §4)."""
+"""The Job policy with its built-in values (11 §4, §8.5, §9).
+
+A `JobPolicy` here is the merged one (30 §5.2): what is unset means the built-in value.
+"""
+
+from captfctl.model.job_policy import DEADLINE_SECONDS, LOCK_TIMEOUT_SECONDS
+from captfctl.model.terraform import JobPolicy
 
 GRACE_SECONDS = 600
 STOP_TIMEOUT_SECONDS = GRACE_SECONDS - 30  # the runner needs the rest to report
+HISTORY_LIMIT = 3
+SERVICE_ACCOUNT = "captf-runner"
+
+
+def deadline_seconds(policy: JobPolicy) -> int:
+    return policy.active_deadline_seconds or DEADLINE_SECONDS
+
+
+def lock_timeout_seconds(policy: JobPolicy) -> int:
+    value = policy.lock_timeout_seconds
+    return LOCK_TIMEOUT_SECONDS if value is None else value
+
+
+def service_account(policy: JobPolicy) -> str:
+    return policy.service_account_name or SERVICE_ACCOUNT
+
+
+def history_limits(policy: JobPolicy) -> tuple[int, int]:
+    """How many successful and how many failed Jobs of each operation are kept."""
+    ok, failed = policy.successful_jobs_history_limit, policy.failed_jobs_history_limit
+    return (
+        HISTORY_LIMIT if ok is None else max(ok, 0),
+        HISTORY_LIMIT if failed is None else max(failed, 0),
+    )
+
+
+def failed_limit(policy: JobPolicy) -> int:
+    """The number of failures after which retries come at the slowest pace; at least 1 (10 §8.1)."""
+    return max(history_limits(policy)[1], 1)
+
+
+def policy_problem(policy: JobPolicy) -> str:
+    """Why no Job but a destroy or a restore may start with this policy; empty when one may."""
+    lock, deadline = lock_timeout_seconds(policy), deadline_seconds(policy)
+    if lock < deadline:
+        return ""
+    lock_origin = "configured" if policy.lock_timeout_seconds is not None else "the default"
+    deadline_origin = "configured" if policy.active_deadline_seconds else "the default"
+    return (
+        f"lockTimeoutSeconds {lock} ({lock_origin}) must be less than "
+        f"activeDeadlineSeconds {deadline} ({deadline_origin}): a Job would end while it still "
+        "waits for the state lock; change spec.jobs"
+    )

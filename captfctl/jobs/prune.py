@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from captfctl.cluster.door import Door, Propagation
 from captfctl.cluster.errors import NotFound
-from captfctl.jobs.finished import Outcome, created_at, is_finished, op_of, outcome
+from captfctl.jobs.results import Outcome, created_at, is_finished, op_of, outcome
 from captfctl.model.core import Job
 from captfctl.model.ops import Op
 from captfctl.model.resources import JOBS

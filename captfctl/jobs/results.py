@@ -1,225 +1,291 @@
-"""The runner's result document (20 §19), as it is read back (20 §24).
+"""Reading finished Jobs: outcome, pod, flags (11 §8.1)."""
 
-It was written by a container that runs a module's image, so it is untrusted: typed, bounded in
-size by the kubelet and here, and its texts are cut before they go anywhere.
-"""
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
 
-from typing import Any, NamedTuple
+from captfctl.cluster.door import Door
+from captfctl.jobs.result_document import (
+    BLOCKED,
+    INTERRUPTED,
+    PLAN_CHANGED,
+    RunResult,
+    read_result,
+    source_state,
+    source_status,
+)
+from captfctl.model import keys
+from captfctl.model.core import Job, JobCondition, Pod
+from captfctl.model.ops import Op
+from captfctl.model.resources import JOBS, PODS
 
-import msgspec
-
-from captfctl.jobs.build import SOURCE_CONTAINER
-from captfctl.model.conditions import cut
-from captfctl.model.core import ContainerState, ContainerStatus, Pod
-from captfctl.model.terraform import DriftSummary, RunError, RunStep
-
-RESULT_MAX = 4096
-RESULT_VERSION = 1
-SUMMARY_MAX = 512
-RESOURCES_MAX = 10
-DRIFT_RESOURCES_MAX = 20
-ADDRESS_MAX = 512
-STEPS_MAX = 16
-_NAME_MAX = 64
-_INT_MAX = 2**31 - 1
-_SECONDS_MAX = 2_000_000.0
-
-IMAGE_LAYOUT = "image-layout"
-INTERRUPTED = "interrupted"
-BLOCKED = "blocked"
-PLAN_CHANGED = "plan-changed"
-ERROR_KINDS = frozenset({IMAGE_LAYOUT, "step", INTERRUPTED, BLOCKED, PLAN_CHANGED})
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_ATTEMPT = re.compile(r"[0-9]{1,10}")
+_DEADLINE = "DeadlineExceeded"
 
 
-class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    pass
+class Outcome(StrEnum):
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
 
 
-class ResultStep(_Part, frozen=True):
-    name: str = ""
-    exit: int = 0
-    seconds: float = 0.0
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedRun:
+    """A finished Job with everything that was learned about it.
 
+    `pod` and `result` are None for a Job that is bookkept: its flags come from its annotations.
+    `deadline`: it ran into its own deadline. `lock_untouched`: it never took the state lock.
+    """
 
-class ResultError(_Part, frozen=True):
-    """`step` is None when the run failed outside of a step; `tail` ends its output."""
-
-    kind: str = ""
-    step: str | None = None
-    tail: str = ""
-    resources: tuple[str, ...] = ()
-
-
-class ResultDrift(_Part, frozen=True):
-    """What a drift check found. `resources` is None when the list did not fit."""
-
-    detected: bool = False
-    create: int = 0
-    update: int = 0
-    replace: int = 0
-    delete: int = 0
-    resources: tuple[str, ...] | None = None
+    job: Job
+    op: Op
+    finished_at: datetime
+    succeeded: bool
+    deadline: bool = False
+    bookkept: bool = False
+    interrupted: bool = False
+    blocked: bool = False
+    plan_changed: bool = False
+    plan_unreadable: bool = False
+    lock_untouched: bool = False
+    pod: Pod | None = None
+    result: RunResult | None = None
 
     @property
-    def counts(self) -> str:
-        return counts_text(self.create, self.update, self.replace, self.delete)
-
-
-class ResultChanges(_Part, frozen=True):
-    """What Terraform says it did."""
-
-    add: int = 0
-    change: int = 0
-    destroy: int = 0
-    imported: int = msgspec.field(name="import", default=0)
-
-
-class ResultPlan(_Part, frozen=True):
-    """A plan's summary (20 §15.3). `hash` is empty when it was not fingerprinted."""
-
-    hash: str = ""
-    create: int = 0
-    update: int = 0
-    replace: int = 0
-    delete: int = 0
-    output_changes: int = 0
-    imported: int = msgspec.field(name="import", default=0)
-    move: int = 0
-    forget: int = 0
-    resources: tuple[str, ...] = ()
-    truncated: bool = False
+    def name(self) -> str:
+        return self.job.metadata.name
 
     @property
-    def counts(self) -> str:
-        """The counts in words: the four always, the others when there are any (31 §3.5.1)."""
-        rare = (
-            (self.imported, "to import"),
-            (self.move, "to move"),
-            (self.forget, "to forget"),
-            (self.output_changes, "outputs changed"),
-        )
-        always = counts_text(self.create, self.update, self.replace, self.delete)
-        return ", ".join([always, *(f"{count} {what}" for count, what in rare if count > 0)])
+    def ok(self) -> bool:
+        return self.succeeded and not self.plan_unreadable
 
+    @property
+    def stopped(self) -> bool:
+        """The runner itself refused to go on: no failure (11 §8.4)."""
+        return self.blocked or self.plan_changed
 
-class ResultImage(_Part, frozen=True):
-    ref: str = ""
-    providers_mirror: bool = False
+    @property
+    def failed(self) -> bool:
+        """Counts towards backoff (11 §8.4)."""
+        return not (self.ok or self.interrupted or self.stopped)
 
-
-class ResultRuntime(_Part, frozen=True):
-    command: tuple[str, ...] = ()
-    version: str = ""
-
-
-class RunResult(_Part, frozen=True):
-    """One run's result; missing keys have their zero value."""
-
-    version: int = 0
-    op: str = ""
-    image: ResultImage = ResultImage()
-    runtime: ResultRuntime = ResultRuntime()
-    steps: tuple[ResultStep, ...] = ()
-    drift: ResultDrift | None = None
-    error: ResultError | None = None
-    changes: ResultChanges | None = None
-    plan: ResultPlan | None = None
+    @property
+    def inputs_hash(self) -> str:
+        return self.job.metadata.annotations.get(keys.INPUTS_HASH, "")
 
     @property
     def error_kind(self) -> str:
-        """One of `ERROR_KINDS`, `unknown` for any other, empty without an error."""
-        if self.error is None:
+        """For metrics: one of the runner's five kinds, `deadline`, `unknown`, or empty if ok."""
+        if self.ok:
             return ""
-        return self.error.kind if self.error.kind in ERROR_KINDS else "unknown"
+        if self.result is not None and self.result.error is not None:
+            return self.result.error_kind
+        return "deadline" if self.deadline else "unknown"
 
-    def has_step(self, name: str) -> bool:
-        return any(step.name == name for step in self.steps)
-
-
-def counts_text(create: int, update: int, replace: int, delete: int) -> str:
-    return f"{create} to create, {update} to update, {replace} to replace, {delete} to delete"
-
-
-class Reading(NamedTuple):
-    """What was found: a result, or why there is none (`missing`, `truncated`, `invalid`)."""
-
-    result: RunResult | None
-    problem: str = ""
-
-
-_DECODER = msgspec.json.Decoder(RunResult)
-
-
-def read_result(pod: Pod | None) -> Reading:
-    """The result in the `source` container's termination message (11 §8.1)."""
-    state = source_state(pod)
-    message = state.terminated.message if state and state.terminated else ""
-    if not message.strip():
-        return Reading(None, "missing")
-    try:
-        result = _DECODER.decode(message)
-    except msgspec.MsgspecError:
-        cut_off = len(message.encode()) >= RESULT_MAX and not _is_json(message)
-        return Reading(None, "truncated" if cut_off else "invalid")
-    if result.version != RESULT_VERSION:
-        return Reading(None, "invalid")
-    return Reading(result)
-
-
-def _is_json(text: str) -> bool:
-    try:
-        msgspec.json.decode(text, type=Any)
-    except msgspec.MsgspecError:
-        return False
-    return True
-
-
-def source_status(pod: Pod | None) -> ContainerStatus | None:
-    statuses = pod.status.container_statuses if pod else []
-    return next((status for status in statuses if status.name == SOURCE_CONTAINER), None)
-
-
-def source_state(pod: Pod | None) -> ContainerState | None:
-    status = source_status(pod)
-    return status.state if status else None
-
-
-def status_steps(result: RunResult) -> list[RunStep]:
-    """The steps for `status.lastRun`, within the bounds of its schema (30 §12)."""
-    return [
-        RunStep(
-            name=cut(step.name, _NAME_MAX),
-            exit_code=max(-_INT_MAX, min(step.exit, _INT_MAX)),
-            duration_milliseconds=round(max(0.0, min(step.seconds, _SECONDS_MAX)) * 1000),
+    @property
+    def label(self) -> str:
+        """The `result` label of metrics (11 §8.1)."""
+        labels = (
+            (self.ok, "succeeded"),
+            (self.blocked, "blocked"),
+            (self.plan_changed, "plan-changed"),
+            (self.deadline, "deadline"),
+            (self.interrupted, "interrupted"),
         )
-        for step in result.steps[:STEPS_MAX]
-        if step.name
-    ]
+        return next((label for holds, label in labels if holds), "failed")
+
+    @property
+    def may_have_applied(self) -> bool:
+        """Whether this failed apply may have changed resources (10 §15)."""
+        if self.result is not None:
+            return self.result.has_step("apply")
+        status = source_status(self.pod)
+        if self.pod is not None:
+            states = (status.state, status.last_state) if status else ()
+            return any(state and (state.running or state.terminated) for state in states)
+        return not self.lock_untouched
+
+    @property
+    def crashed(self) -> bool:
+        """An apply that ended without telling, and may have applied (10 §15)."""
+        return (
+            self.op is Op.APPLY
+            and not self.succeeded
+            and not self.stopped
+            and self.result is None
+            and self.may_have_applied
+        )
+
+    def marks(self) -> dict[str, str]:
+        """The annotations that keep its outcome once its pod is not read any more (11 §3)."""
+        flags = {
+            keys.BOOKKEPT: True,
+            keys.INTERRUPTED: self.interrupted and not self.deadline,
+            keys.DESTRUCTIVE_PLAN_BLOCKED: self.blocked,
+            keys.PLAN_CHANGED: self.plan_changed,
+            keys.PLAN_UNREADABLE: self.plan_unreadable,
+        }
+        marks = {key: keys.TRUE for key, holds in flags.items() if holds}
+        if self.result is not None and self.result.plan is not None and self.result.plan.hash:
+            marks[keys.PLAN_HASH] = self.result.plan.hash[:_HASH_MAX]
+        return marks
 
 
-def status_error(result: RunResult) -> RunError | None:
-    """The error for `status.lastRun`."""
-    error = result.error
-    if error is None:
+_HASH_MAX = 128
+
+
+def _condition(job: Job, kind: str) -> JobCondition | None:
+    return next((c for c in job.status.conditions if c.type == kind and c.status == "True"), None)
+
+
+def outcome(job: Job) -> Outcome:
+    if _condition(job, "Complete"):
+        return Outcome.SUCCEEDED
+    return Outcome.FAILED if _condition(job, "Failed") else Outcome.RUNNING
+
+
+def is_finished(job: Job) -> bool:
+    return outcome(job) is not Outcome.RUNNING
+
+
+def op_of(job: Job) -> Op | None:
+    """The operation in the Job's label; None when it names none of the six."""
+    try:
+        return Op(job.metadata.labels.get(keys.OP, ""))
+    except ValueError:
         return None
-    return RunError(
-        kind=error.kind if error.kind in ERROR_KINDS else "",
-        step=cut(error.step or "", _NAME_MAX),
-        summary=cut(error.tail.strip(), SUMMARY_MAX),
-        resources=[cut(text, ADDRESS_MAX) for text in error.resources if text][:RESOURCES_MAX],
+
+
+def attempt_of(job: Job) -> int:
+    """The attempt in the Job's label; 0 when it does not parse."""
+    text = job.metadata.labels.get(keys.ATTEMPT, "")
+    return int(text) if _ATTEMPT.fullmatch(text) else 0
+
+
+def next_attempt(jobs: Iterable[Job], op: Op) -> int:
+    """One more than the highest attempt among the object's Jobs of the op (11 §2).
+
+    To be asked with the list from before pruning: a retained name must not come again.
+    """
+    return 1 + max((attempt_of(job) for job in jobs if op_of(job) is op), default=0)
+
+
+def created_at(job: Job) -> datetime:
+    return job.metadata.creation_timestamp or _EPOCH
+
+
+def finish_time(job: Job) -> datetime:
+    condition = _condition(job, "Complete") or _condition(job, "Failed")
+    at = condition.last_transition_time if condition else None
+    return at or job.status.completion_time or created_at(job)
+
+
+def newest_pod(door: Door, job: Job) -> Pod | None:
+    """The Job's newest pod, read live."""
+    return max(pods_of(door, job), key=_pod_age, default=None)
+
+
+def pods_of(door: Door, job: Job) -> list[Pod]:
+    """The Job's own pods, read live: a pod that only carries the label is not one."""
+    selector = f"{keys.JOB_NAME}={job.metadata.name}"
+    pods = door.list(PODS, job.metadata.namespace, labels=selector).items
+    return [pod for pod in pods if _controlled(pod, job)]
+
+
+def _controlled(pod: Pod, job: Job) -> bool:
+    controller = pod.metadata.controller
+    return controller is not None and controller.uid == job.metadata.uid
+
+
+def _pod_age(pod: Pod) -> tuple[datetime, str]:
+    return pod.metadata.creation_timestamp or _EPOCH, pod.metadata.name
+
+
+def read_finished(door: Door, job: Job, op: Op, *, lock_version: str | None) -> FinishedRun:
+    """Read one finished Job.
+
+    No request is made for one that is bookkept. `lock_version` is that of `state.lock` as it is
+    now, None when it could not be read.
+    """
+    if job.metadata.annotations.get(keys.BOOKKEPT) == keys.TRUE:
+        return _from_annotations(job, op)
+    pod = newest_pod(door, job)
+    result = read_result(pod).result
+    succeeded = outcome(job) is Outcome.SUCCEEDED
+    deadline = _deadline(job)
+    kind = result.error_kind if result and not succeeded else ""
+    unreadable = op is Op.PLAN and succeeded and (result is None or result.plan is None)
+    recorded = job.metadata.annotations.get(keys.STATE_LOCK_VERSION)
+    silent_apply = op is Op.APPLY and not succeeded and pod is None and result is None
+    return FinishedRun(
+        job=job,
+        op=op,
+        finished_at=finish_time(job),
+        succeeded=succeeded,
+        deadline=deadline,
+        interrupted=not deadline and kind == INTERRUPTED,
+        blocked=op is Op.APPLY and kind == BLOCKED,
+        plan_changed=op is Op.APPLY and kind == PLAN_CHANGED,
+        plan_unreadable=unreadable,
+        lock_untouched=silent_apply and bool(recorded) and recorded == lock_version,
+        pod=pod,
+        result=result,
     )
 
 
-def status_drift(result: RunResult) -> DriftSummary | None:
-    """The drift found; None when none was (10 §14.2). Addresses too long are left out."""
-    drift = result.drift
-    if drift is None or not drift.detected:
-        return None
-    fitting = (text for text in drift.resources or () if 0 < len(text.encode()) <= ADDRESS_MAX)
-    return DriftSummary(
-        create=max(drift.create, 0),
-        update=max(drift.update, 0),
-        replace=max(drift.replace, 0),
-        delete=max(drift.delete, 0),
-        resources=list(fitting)[:DRIFT_RESOURCES_MAX],
+def _deadline(job: Job) -> bool:
+    failed = _condition(job, "Failed")
+    return failed is not None and failed.reason == _DEADLINE and not _condition(job, "Complete")
+
+
+def _from_annotations(job: Job, op: Op) -> FinishedRun:
+    def marked(key: str) -> bool:
+        return job.metadata.annotations.get(key) == keys.TRUE
+
+    succeeded = outcome(job) is Outcome.SUCCEEDED
+    deadline = _deadline(job)
+    return FinishedRun(
+        job=job,
+        op=op,
+        finished_at=finish_time(job),
+        succeeded=succeeded,
+        deadline=deadline,
+        bookkept=True,
+        interrupted=marked(keys.INTERRUPTED) and not deadline and not succeeded,
+        blocked=marked(keys.DESTRUCTIVE_PLAN_BLOCKED) and not succeeded,
+        plan_changed=marked(keys.PLAN_CHANGED) and not succeeded,
+        plan_unreadable=marked(keys.PLAN_UNREADABLE),
     )
+
+
+def newest_first(runs: Iterable[FinishedRun]) -> list[FinishedRun]:
+    """By finish time, ties by name, both descending (11 §8)."""
+    return sorted(runs, key=lambda run: (run.finished_at, run.name), reverse=True)
+
+
+def mark_bookkept(door: Door, run: FinishedRun) -> None:
+    """Keep the outcome on the Job: no later pass reads its pod (11 §8)."""
+    patch = {"metadata": {"annotations": run.marks()}}
+    door.patch(JOBS, run.name, run.job.metadata.namespace, patch)
+
+
+__all__ = [
+    "FinishedRun",
+    "Outcome",
+    "attempt_of",
+    "created_at",
+    "finish_time",
+    "is_finished",
+    "mark_bookkept",
+    "newest_first",
+    "newest_pod",
+    "next_attempt",
+    "op_of",
+    "outcome",
+    "pods_of",
+    "read_finished",
+    "source_state",
+]

@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from captfctl.contract.effective import EffectiveJobs
 from captfctl.model import names
 from captfctl.model.ops import Op
 from captfctl.model.owner import Owner
-from captfctl.model.terraform import IdentityKind
+from captfctl.model.terraform import IdentityKind, JobPolicy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,12 +39,12 @@ class RunSpec:
     attempt: int
     inputs_hash: str
     image: str
-    files: Mapping[str, bytes]
+    files: Mapping[str, bytes] = field(repr=False)
     credentials_secret: str
     tick: str = ""
     image_pull_policy: str = ""
     fallback_images: tuple[str, ...] = ()
-    policy: EffectiveJobs = field(default_factory=EffectiveJobs)
+    policy: JobPolicy = field(default_factory=JobPolicy)
     identity: str = ""
     identity_kind: IdentityKind | None = None
     force_unlock: str = ""

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from captfctl.jobs.finished import is_finished
 from captfctl.jobs.reader import JobsReader
+from captfctl.jobs.results import is_finished
 from captfctl.jobs.waits import Wait, WaitReason
 from captfctl.model.core import Job
 from captfctl.model.ops import Op

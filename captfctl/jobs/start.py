@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
 
 from captfctl.clock import Clock
 from captfctl.cluster.door import Door

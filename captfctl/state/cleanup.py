@@ -18,14 +18,13 @@ def backup_selector(owner: Owner) -> str:
 
 
 def delete_state(door: Door, owner: Owner) -> None:
-    """Every state Secret one by one, then the lock Lease (C1)."""
+    """Every state Secret and every backup one by one, then the lock Lease (C1).
+
+    A later object of the name would take a backup for a sign of a lost state of its own.
+    """
     _delete_selected(door, owner, state_selector(owner))
-    delete_lock(door, owner)
-
-
-def delete_backups(door: Door, owner: Owner) -> None:
-    """Every backup of the state: a later namesake would take one for its own lost state."""
     _delete_selected(door, owner, backup_selector(owner))
+    delete_lock(door, owner)
 
 
 def _delete_selected(door: Door, owner: Owner, selector: str) -> None:

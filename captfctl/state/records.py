@@ -1,270 +1,146 @@
-"""The two inputs records: what the last started and the last successful apply ran (30 §16).
+"""The inputs records with their marks, each mark with the rule that sets and clears it (40 §8.1).
 
-The attempt record also carries the marks that outlive Jobs: what may have been applied, what was
-never confirmed, which images cannot be pulled (40 §8.1).
+Marks are on the attempt record. What changes one writes only when something differs, and gives the
+record as it is then, or None when the object has none.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from datetime import UTC, datetime, timedelta
+
+import msgspec
 
 from captfctl.cluster.door import Door
-from captfctl.cluster.errors import AlreadyExists, Conflict, NotFound
-from captfctl.model import keys, names
-from captfctl.model.core import Secret
-from captfctl.model.meta import ObjectMeta
+from captfctl.model import keys
+from captfctl.model.meta import whole_seconds
 from captfctl.model.owner import Owner
-from captfctl.model.resources import SECRETS
-from captfctl.model.terraform import IdentityKind
-from captfctl.state.protected import (
-    encode_data,
-    encode_references,
-    with_owner,
-    with_protection,
+from captfctl.state.record_store import (
+    AttemptMarks,
+    Record,
+    Records,
+    RunInputs,
+    applied_name,
+    attempt_name,
+    change_marks,
+    read_records,
+    record_of,
+    write_applied,
+    write_attempt,
 )
 
-MAIN = "main.tf.json"
-VARIABLES = "terraform.tfvars.json"
-RECORDED_EXPORTS = "applied-cluster-outputs.json"
-SIZE_MAX = 1_000_000
+__all__ = [
+    "AttemptMarks",
+    "Record",
+    "Records",
+    "RunInputs",
+    "applied_name",
+    "attempt_name",
+    "confirm_no_resources",
+    "mark_applied",
+    "mark_may_have_applied",
+    "mark_promoted",
+    "mark_restored",
+    "mark_unpullable",
+    "read_records",
+    "record_interrupted",
+    "record_of",
+    "unpullable_images",
+    "write_applied",
+    "write_attempt",
+]
 
-Patch = dict[str, Any]
+UNPULLABLE_FOR = timedelta(hours=1)
+UNPULLABLE_MAX = 4
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunInputs:
-    """What a run rendered. `identity_kind` None is a `TerraformClusterIdentity`."""
-
-    job: str
-    files: Mapping[str, bytes] = field(repr=False)
-    inputs_hash: str
-    image: str
-    identity: str = ""
-    identity_kind: IdentityKind | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
-    """One record as stored. `digest` is `repo@sha256:…`, empty when unknown."""
-
-    inputs: RunInputs
-    digest: str
-    metadata: ObjectMeta
-
-    @property
-    def job(self) -> str:
-        return self.inputs.job
-
-    @property
-    def inputs_hash(self) -> str:
-        return self.inputs.inputs_hash
-
-    def annotation(self, key: str) -> str:
-        return self.metadata.annotations.get(key, "")
+_CONFIRMED: dict[str, str | None] = {keys.INTERRUPTED_APPLY: None, keys.UNCONFIRMED_APPLY: None}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Records:
-    """Both records as read at the beginning of a pass; either may be missing."""
-
-    attempt: Record | None = None
-    applied: Record | None = None
-
-    def _attempt_mark(self, key: str) -> str:
-        return self.attempt.annotation(key) if self.attempt else ""
-
-    @property
-    def may_have_applied(self) -> bool:
-        """An attempt since the last success may have changed resources."""
-        return self._attempt_mark(keys.MAY_HAVE_APPLIED) == keys.TRUE
-
-    @property
-    def marked_applied(self) -> bool:
-        return self._attempt_mark(keys.APPLIED) == keys.TRUE
-
-    @property
-    def interrupted_apply(self) -> str:
-        """The apply Job whose outcome is unconfirmed; empty when there is none."""
-        return self._attempt_mark(keys.INTERRUPTED_APPLY) or self._attempt_mark(
-            keys.UNCONFIRMED_APPLY
-        )
-
-    @property
-    def digest(self) -> str:
-        """The image that the last successful apply resolved to."""
-        return self.applied.digest if self.applied else ""
-
-    def for_run(self, state_hash: str) -> Record | None:
-        """The record that a destroy renders for a state with that inputs hash (50 §10.2)."""
-        attempt, applied = self.attempt, self.applied
-        if attempt and self.may_have_applied and (not applied or applied.job != attempt.job):
-            return attempt
-        for record in (applied, attempt):
-            if record and state_hash and record.inputs_hash == state_hash:
-                return record
-        return applied or attempt
+def _interrupted(record: Record) -> str:
+    return AttemptMarks.of(record).interrupted_apply
 
 
-def record_of(secret: Secret) -> Record:
-    """A record, or a per-run Secret, which has the same annotations but names no Job."""
-    notes = secret.metadata.annotations
-    inputs = RunInputs(
-        job=notes.get(keys.JOB, ""),
-        files={name: secret.data[name] for name in (MAIN, VARIABLES) if name in secret.data},
-        inputs_hash=notes.get(keys.INPUTS_HASH, ""),
-        image=notes.get(keys.IMAGE, ""),
-        identity=notes.get(keys.IDENTITY, ""),
-        identity_kind=IdentityKind.SECRET if notes.get(keys.IDENTITY_KIND) == "Secret" else None,
-    )
-    digest = notes.get(keys.IMAGE_DIGEST, "")
-    return Record(inputs=inputs, digest=digest, metadata=secret.metadata)
-
-
-def attempt_name(owner: Owner) -> str:
-    return names.attempt_record(owner.kind, owner.name)
-
-
-def applied_name(owner: Owner) -> str:
-    return names.applied_record(owner.kind, owner.name)
-
-
-def read_records(door: Door, owner: Owner) -> Records:
-    """Read both records, live."""
-    attempt = read_secret(door, owner, attempt_name(owner))
-    applied = read_secret(door, owner, applied_name(owner))
-    return Records(
-        attempt=record_of(attempt) if attempt else None,
-        applied=record_of(applied) if applied else None,
+def mark_may_have_applied(door: Door, owner: Owner, job: str) -> Record | None:
+    """The failed or vanished apply may have changed resources; marked when the record is its."""
+    return change_marks(
+        door, owner, lambda record: {keys.MAY_HAVE_APPLIED: keys.TRUE} if record.job == job else {}
     )
 
 
-def read_secret(door: Door, owner: Owner, name: str) -> Secret | None:
-    try:
-        return door.get(SECRETS, name, owner.namespace)
-    except NotFound:
-        return None
-
-
-def write_attempt(door: Door, owner: Owner, inputs: RunInputs) -> Record:
-    """Record a started apply (40 §8.1.1). Marks of earlier attempts stay."""
-    return _write(door, owner, attempt_name(owner), inputs, _attempt_annotations(inputs))
-
-
-def write_applied(door: Door, owner: Owner, inputs: RunInputs, digest: str) -> Record:
-    """Record a successful apply; `digest` is empty when the image's is unknown."""
-    annotations = {**_attempt_annotations(inputs), keys.IMAGE_DIGEST: digest or None}
-    return _write(door, owner, applied_name(owner), inputs, annotations)
-
-
-def _attempt_annotations(inputs: RunInputs) -> dict[str, str | None]:
-    kind = inputs.identity_kind.value if inputs.identity_kind == "Secret" else None
-    return {
-        keys.IMAGE: inputs.image,
-        keys.IDENTITY: inputs.identity or None,
-        keys.IDENTITY_KIND: kind,
-        keys.INPUTS_HASH: inputs.inputs_hash,
-        keys.JOB: inputs.job,
-    }
-
-
-def _write(
-    door: Door, owner: Owner, name: str, inputs: RunInputs, notes: Mapping[str, str | None]
-) -> Record:
-    """Create the record, or bring it to these inputs; once again when another was faster."""
-    for last_try in (False, True):
-        found = read_secret(door, owner, name)
-        try:
-            if found is None:
-                secret = _new(owner, name, inputs, notes)
-                return record_of(door.create(SECRETS, secret, owner.namespace))
-            return record_of(
-                door.patch(
-                    SECRETS,
-                    name,
-                    owner.namespace,
-                    _update(found, owner, inputs, notes),
-                    resource_version=found.metadata.resource_version,
-                )
-            )
-        except (AlreadyExists, Conflict, NotFound):
-            if last_try:
-                raise
-    raise AssertionError("unreachable")
-
-
-def _labels(owner: Owner) -> dict[str, str]:
-    return {keys.MANAGED: keys.TRUE, **owner.labels}
-
-
-def _new(owner: Owner, name: str, inputs: RunInputs, notes: Mapping[str, str | None]) -> Secret:
-    meta = ObjectMeta(
-        name=name,
-        namespace=owner.namespace,
-        labels=_labels(owner),
-        annotations={key: value for key, value in notes.items() if value is not None},
-        finalizers=[keys.STATE_PROTECTION],
-    )
-    meta.owner_references = with_owner(meta, owner)
-    return Secret(
-        api_version="v1", kind="Secret", metadata=meta, type="Opaque", data=dict(inputs.files)
+def record_interrupted(door: Door, owner: Owner, job: str) -> Record | None:
+    """Record an apply that ended without telling (10 §15). The first such Job stays recorded."""
+    return change_marks(
+        door, owner, lambda record: {} if _interrupted(record) else {keys.INTERRUPTED_APPLY: job}
     )
 
 
-def _update(
-    found: Secret, owner: Owner, inputs: RunInputs, notes: Mapping[str, str | None]
-) -> Patch:
-    data: dict[str, bytes | None] = dict.fromkeys(found.data)
-    data.update(inputs.files)
-    exports = found.data.get(RECORDED_EXPORTS)
-    if exports is not None and _size(inputs.files) + len(exports) <= SIZE_MAX:
-        data[RECORDED_EXPORTS] = exports
-    only_owner = [ref for ref in with_owner(found.metadata, owner) if ref.uid == owner.uid]
-    return {
-        "metadata": {
-            "labels": _labels(owner),
-            "annotations": dict(notes),
-            "finalizers": with_protection(found.metadata),
-            "ownerReferences": encode_references(only_owner),
-        },
-        "data": encode_data(data),
-    }
+def mark_promoted(
+    door: Door, owner: Owner, *, newest: bool, answers_interrupted: str
+) -> Record | None:
+    """An apply succeeded (11 §8.3).
 
-
-def _size(files: Mapping[str, bytes]) -> int:
-    return sum(len(content) for content in files.values())
-
-
-Change = Callable[[Record], dict[str, str | None]]
-
-
-def change_marks(door: Door, owner: Owner, change: Change) -> Record | None:
-    """Change annotations of the attempt record, read live; None when there is no record.
-
-    `change` gives the annotations to set, None removes one; nothing is written when it gives
-    nothing that differs.
+    `newest`: no apply ended after it, so nothing may have been applied since.
+    `answers_interrupted` is the unconfirmed Job that it was started to answer.
     """
-    for last_try in (False, True):
-        found = read_secret(door, owner, attempt_name(owner))
-        if found is None:
-            return None
-        record = record_of(found)
-        wanted = change(record)
-        present = record.metadata.annotations
-        if all(present.get(key) == value for key, value in wanted.items()):
-            return record
-        try:
-            patched = door.patch(
-                SECRETS,
-                attempt_name(owner),
-                owner.namespace,
-                {"metadata": {"annotations": wanted}},
-                resource_version=found.metadata.resource_version,
-            )
-        except NotFound:
-            return None
-        except Conflict:
-            if last_try:
-                raise
-        else:
-            return record_of(patched)
-    raise AssertionError("unreachable")
+
+    def change(record: Record) -> dict[str, str | None]:
+        wanted: dict[str, str | None] = {keys.APPLIED: keys.TRUE, keys.UNPULLABLE_IMAGES: None}
+        if newest:
+            wanted[keys.MAY_HAVE_APPLIED] = None
+        if answers_interrupted and _interrupted(record) == answers_interrupted:
+            wanted |= _CONFIRMED
+        return wanted
+
+    return change_marks(door, owner, change)
+
+
+def mark_restored(door: Door, owner: Owner) -> Record | None:
+    """A restore succeeded after the newest apply: what that left behind is settled (40 §11.4)."""
+    wanted = {keys.APPLIED: keys.TRUE, keys.MAY_HAVE_APPLIED: None, **_CONFIRMED}
+    return change_marks(door, owner, lambda _: wanted)
+
+
+def mark_applied(door: Door, owner: Owner) -> Record | None:
+    """A state with an inputs hash was read (40 §7.6). Only deleting the record removes the mark."""
+    return change_marks(door, owner, lambda _: {keys.APPLIED: keys.TRUE})
+
+
+def confirm_no_resources(door: Door, owner: Owner, job: str) -> Record | None:
+    """An operator vouches that this unconfirmed apply created nothing (40 §5.4)."""
+    return change_marks(
+        door, owner, lambda record: dict(_CONFIRMED) if _interrupted(record) == job else {}
+    )
+
+
+class _Unpullable(msgspec.Struct, frozen=True):
+    ref: str
+    at: datetime
+
+
+def _decode_unpullable(text: str) -> list[_Unpullable]:
+    """The list as written; an unparsable one, and one of plain names, is empty."""
+    try:
+        entries = msgspec.json.decode(text, type=list[_Unpullable])
+    except msgspec.MsgspecError:
+        return []
+    return [entry for entry in entries if entry.at.tzinfo is not None]
+
+
+def _listed(record: Record) -> list[_Unpullable]:
+    return _decode_unpullable(record.annotation(keys.UNPULLABLE_IMAGES))
+
+
+def unpullable_images(records: Records, now: datetime) -> list[str]:
+    """The images that could not be pulled within the last hour (11 §7)."""
+    if records.attempt is None:
+        return []
+    return [entry.ref for entry in _listed(records.attempt) if now - entry.at < UNPULLABLE_FOR]
+
+
+def mark_unpullable(door: Door, owner: Owner, image: str, now: datetime) -> Record | None:
+    """Add an image to the list: the newest four stay, each counts for an hour."""
+
+    def change(record: Record) -> dict[str, str | None]:
+        others = [entry for entry in _listed(record) if entry.ref != image]
+        entry = _Unpullable(image, whole_seconds(now.astimezone(UTC)))
+        newest = sorted([*others, entry], key=lambda one: one.at, reverse=True)[:UNPULLABLE_MAX]
+        return {keys.UNPULLABLE_IMAGES: msgspec.json.encode(newest).decode()}
+
+    return change_marks(door, owner, change)

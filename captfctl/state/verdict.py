@@ -42,7 +42,7 @@ def applied_before(door: Door, owner: Owner, records: Records, *, provisioned: b
     """Whether an apply is known to have succeeded once (40 §5.2)."""
     return (
         provisioned
-        or records.marked_applied
+        or records.marks.applied
         or records.applied is not None
         or (records.attempt is not None and bool(records.attempt.digest))
         or has_backup(door, owner)
@@ -51,7 +51,7 @@ def applied_before(door: Door, owner: Owner, records: Records, *, provisioned: b
 
 def ever_applied(door: Door, owner: Owner, records: Records, *, provisioned: bool) -> bool:
     """`applied_before`, or an apply with an unconfirmed outcome is recorded."""
-    return bool(records.interrupted_apply) or applied_before(
+    return bool(records.marks.interrupted_apply) or applied_before(
         door, owner, records, provisioned=provisioned
     )
 
@@ -76,8 +76,10 @@ def judge(
         return _held(
             "StateLost", "the object was applied before and its state is gone", deleting=deleting
         )
-    if records.interrupted_apply:
-        return _held("ApplyOutcomeUnknown", _unknown(records.interrupted_apply), deleting=deleting)
+    if records.marks.interrupted_apply:
+        return _held(
+            "ApplyOutcomeUnknown", _unknown(records.marks.interrupted_apply), deleting=deleting
+        )
     return Verdict(UNKNOWN, "StateNotFound", "there is no state yet", held=False)
 
 
