@@ -14,7 +14,8 @@ from captfctl.model.core import Job
 from captfctl.model.events import Note
 from captfctl.model.ops import Op
 from captfctl.model.owner import Owner
-from captfctl.model.terraform import CommonStatus, DriftAction, JobPolicy, LastRun
+from captfctl.model.status import CommonStatus, LastRun
+from captfctl.model.terraform import DriftAction, JobPolicy
 from captfctl.state.lock import StateLock
 from captfctl.state.records import Records
 

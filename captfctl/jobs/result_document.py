@@ -11,7 +11,7 @@ import msgspec
 from captfctl.jobs.build import SOURCE_CONTAINER
 from captfctl.model.conditions import cut
 from captfctl.model.core import ContainerState, ContainerStatus, Pod
-from captfctl.model.terraform import DriftSummary, RunError, RunStep
+from captfctl.model.status import DriftSummary, RunError, RunStep
 
 RESULT_MAX = 4096
 RESULT_VERSION = 1

@@ -1,16 +1,43 @@
 """Starting a Job, in an order that survives a crash after any step (11 §6)."""
 
+import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from captfctl.clock import Clock
 from captfctl.cluster.door import Door
-from captfctl.jobs.build import RunnerSettings, RunSpec
-from captfctl.jobs.leases import Leases
+from captfctl.cluster.errors import (
+    AlreadyExists,
+    ApiError,
+    BadRequest,
+    Forbidden,
+    Invalid,
+    NotFound,
+    TooLarge,
+    Unauthorized,
+)
+from captfctl.jobs.build import RunnerSettings, build_job, build_run_secret
+from captfctl.jobs.leases import LeaseClaim, Leases
+from captfctl.jobs.policy import deadline_seconds
+from captfctl.jobs.prune import delete_job
+from captfctl.jobs.results import is_finished
+from captfctl.jobs.run import RunSpec
+from captfctl.model import keys, names
 from captfctl.model.core import Job
 from captfctl.model.events import Note
-from captfctl.model.terraform import ActiveJob
-from captfctl.state.lock import StateLock
+from captfctl.model.meta import whole_seconds
+from captfctl.model.ops import Op
+from captfctl.model.owner import Owner, RunsObject
+from captfctl.model.resources import CLUSTERS, JOBS, SECRETS
+from captfctl.model.status import ActiveJob
+from captfctl.state.lock import StateLock, lock_version
+from captfctl.state.plan_key import ensure_plan_key
+from captfctl.state.records import RunInputs, write_attempt
+
+log = logging.getLogger(__name__)
+
+# What a server answers when it has refused the object for good: the Job does not exist.
+_REJECTED = (BadRequest, Unauthorized, Forbidden, NotFound, Invalid, TooLarge)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +54,31 @@ class Started:
 class Deferred:
     """Not now, and no failure: look again in 5 s. `why` is for the log.
 
-    `block_move` tells whether the annotation is on the object on the server.
+    `block_move` tells whether that annotation is on the object on the server.
     """
 
     why: str
     block_move: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The Job to go on with."""
+
+    job: Job
+    adopted: bool
+
+
+def claim_of(run: RunSpec) -> LeaseClaim:
+    """What `Leases.acquire` is asked for before the run is started."""
+    return LeaseClaim(run.owner, run.op, run.name, deadline_seconds(run.policy))
+
+
 class Starter:
-    """Starts Jobs. The leases were taken before, by `Leases.acquire` for the run's name."""
+    """Starts Jobs. The leases were taken before, for `claim_of` the run.
+
+    `random_bytes(n)` makes the plan key: it must be unpredictable.
+    """
 
     def __init__(
         self,
@@ -44,13 +87,181 @@ class Starter:
         clock: Clock,
         settings: RunnerSettings,
         random_bytes: Callable[[int], bytes],
-    ) -> None: ...
+    ) -> None:
+        self._door = door
+        self._leases = leases
+        self._clock = clock
+        self._settings = settings
+        self._random_bytes = random_bytes
 
     def start(
-        self, run: RunSpec, *, explanation: str, lock: StateLock | None = None
+        self,
+        run: RunSpec,
+        *,
+        explanation: str,
+        lock: StateLock | None = None,
+        resource_version: str = "",
     ) -> Started | Deferred:
-        """Start the run, or adopt it. `explanation` ends the note of `JobCreated`.
+        """Start the run, or adopt it.
 
-        Raises the door's errors. Whether the leases were given back then follows 11 §6.
+        `explanation` ends the note of `JobCreated`. `resource_version` is the object's as the pass
+        read it: a start for an object that changed since is refused (`Conflict`). Raises the
+        door's errors; whether the leases were given back then follows 11 §6.
         """
-        raise NotImplementedError
+        try:
+            job = self._prepare(run, resource_version)
+        except Exception:
+            self._give_back(run)
+            raise
+        if isinstance(job, Deferred):
+            return job
+        found = self._create(run, job)
+        if isinstance(found, Deferred):
+            return found
+        self._provide(run, found.job)
+        return Started(
+            job=found.job,
+            active=self._active(run),
+            adopted=found.adopted,
+            notes=self._notes(run, explanation, lock),
+        )
+
+    def _prepare(self, run: RunSpec, resource_version: str) -> Job | Deferred:
+        """Steps 1 to 7: nothing exists yet that would have to be taken back by hand."""
+        obj = self._block_move(run.owner, resource_version)
+        if self._paused(run.owner, obj):
+            self._unblock_move(run.owner)
+            self._give_back(run)
+            return Deferred("paused meanwhile", block_move=False)
+        if run.op is Op.APPLY:
+            run = replace(run, state_lock_version=lock_version(self._door, run.owner))
+        if run.fingerprinted:
+            ensure_plan_key(self._door, run.owner, self._random_bytes)
+        job = build_job(run, self._settings)
+        if not self._leases.freshen(claim_of(run)):
+            return Deferred("the run lease is not ours any more", block_move=True)
+        return job
+
+    def _block_move(self, owner: Owner, resource_version: str) -> RunsObject:
+        """Hold a move before there is anything to hold it for; the object as it is live."""
+        obj = self._door.get(owner.resource, owner.name, owner.namespace)
+        if keys.BLOCK_MOVE in obj.metadata.annotations:
+            return obj
+        return self._annotate(owner, keys.TRUE, resource_version)
+
+    def _unblock_move(self, owner: Owner) -> None:
+        self._annotate(owner, None, "")
+
+    def _annotate(self, owner: Owner, value: str | None, resource_version: str) -> RunsObject:
+        return self._door.patch(
+            owner.resource,
+            owner.name,
+            owner.namespace,
+            {"metadata": {"annotations": {keys.BLOCK_MOVE: value}}},
+            resource_version=resource_version,
+        )
+
+    def _paused(self, owner: Owner, obj: RunsObject) -> bool:
+        """Live: a pause that the cache has not seen yet must hold (10 §22.59)."""
+        if keys.PAUSED in obj.metadata.annotations:
+            return True
+        if not owner.cluster:
+            return False
+        try:
+            return self._door.get(CLUSTERS, owner.cluster, owner.namespace).spec.paused
+        except NotFound:
+            return False
+
+    def _create(self, run: RunSpec, job: Job) -> _Found | Deferred:
+        try:
+            created = self._door.create(JOBS, job, run.owner.namespace)
+        except AlreadyExists:
+            return self._adopt(run)
+        except _REJECTED:
+            self._give_back(run)
+            raise
+        return _Found(created, adopted=False)
+
+    def _adopt(self, run: RunSpec) -> _Found | Deferred:
+        """What to do about a Job that has the name already (11 §6)."""
+        job = self._read_job(run)
+        if job is None:
+            return Deferred("the Job of that name went away meanwhile", block_move=True)
+        ours, finished = run.owner.controls(job.metadata), is_finished(job)
+        if ours and not finished:
+            return _Found(job, adopted=True)
+        if ours:
+            return Deferred("the Job finished already: the cache is behind", block_move=True)
+        if finished:
+            delete_job(self._door, job)
+            return Deferred("removed a finished Job of an earlier object", block_move=True)
+        return Deferred("a Job of an earlier object still runs", block_move=True)
+
+    def _read_job(self, run: RunSpec) -> Job | None:
+        try:
+            return self._door.get(JOBS, run.name, run.owner.namespace)
+        except NotFound:
+            return None
+
+    def _give_back(self, run: RunSpec) -> None:
+        """The leases of a start that came to nothing; kept when its Job does exist."""
+        try:
+            exists = self._read_job(run) is not None
+        except ApiError as error:
+            log.warning("leases of %s are kept, it cannot be read: %s", run.name, error)
+            return
+        if not exists:
+            self._leases.release(run.owner, run.name)
+
+    def _provide(self, run: RunSpec, job: Job) -> None:
+        """Steps 9 and 10. The record only now: a refused start must not replace the one of the
+        apply that ran last. The Secret needs the Job's UID; the pod waits for it."""
+        if run.op is Op.APPLY:
+            inputs = RunInputs(
+                job=run.name,
+                files=run.files,
+                inputs_hash=run.inputs_hash,
+                image=run.image,
+                identity=run.identity,
+                identity_kind=run.identity_kind,
+            )
+            write_attempt(self._door, run.owner, inputs)
+        self._create_secret(run, job)
+
+    def _create_secret(self, run: RunSpec, job: Job) -> None:
+        secret = build_run_secret(run, job)
+        try:
+            self._door.create(SECRETS, secret, run.owner.namespace)
+        except AlreadyExists:
+            if self._has_own_secret(job):
+                return
+            self._door.create(SECRETS, secret, run.owner.namespace)
+
+    def _has_own_secret(self, job: Job) -> bool:
+        """Whether the Secret is this Job's: equal names mean equal content. Another's is deleted."""
+        name, namespace = names.run_secret(job.metadata.name), job.metadata.namespace
+        try:
+            found = self._door.get(SECRETS.metadata_only(), name, namespace)
+            if any(ref.uid == job.metadata.uid for ref in found.metadata.owner_references):
+                return True
+            self._door.delete(SECRETS, name, namespace, uid=found.metadata.uid)
+        except NotFound:
+            return False
+        return False
+
+    def _active(self, run: RunSpec) -> ActiveJob:
+        return ActiveJob(
+            name=run.name,
+            operation=run.op,
+            attempt=run.attempt,
+            start_time=whole_seconds(self._clock.now()),
+        )
+
+    def _notes(self, run: RunSpec, explanation: str, lock: StateLock | None) -> tuple[Note, ...]:
+        text = f"{run.op} attempt {run.attempt} with image {run.image}: {explanation}"
+        notes = [Note("JobCreated", text, job=run.name)]
+        if run.force_unlock:
+            holder = lock.who if lock and lock.who else "unknown"
+            text = f"the run removes the state lock {run.force_unlock} of {holder}, which is gone"
+            notes.append(Note("ForceUnlocked", text, warning=True, job=run.name))
+        return tuple(notes)

@@ -128,9 +128,14 @@ class EnvFromSource(Part):
     config_map_ref: SecretEnvSource | None = None
 
 
+Quantities = dict[str, int | str]
+
+
 class Resources(Part):
-    requests: dict[str, str] = msgspec.field(default_factory=dict)
-    limits: dict[str, str] = msgspec.field(default_factory=dict)
+    """Amounts by resource name; a server may hand a quantity out as the number it was written."""
+
+    requests: Quantities = msgspec.field(default_factory=dict)
+    limits: Quantities = msgspec.field(default_factory=dict)
 
 
 class Container(Part):

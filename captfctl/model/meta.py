@@ -1,8 +1,11 @@
 """The parts every API object has: metadata, owner references, conditions."""
 
 from datetime import UTC, datetime
+from typing import Annotated
 
 import msgspec
+
+from captfctl.model.schema import rule
 
 Time = datetime
 
@@ -84,12 +87,12 @@ class PartialObject(ApiObject):
 class Condition(Part):
     """A `metav1.Condition`."""
 
-    type: str
-    status: str
-    reason: str = ""
-    message: str = ""
+    type: Annotated[str, rule(minLength=1, maxLength=316)]
+    status: Annotated[str, rule(enum=["True", "False", "Unknown"])]
+    reason: Annotated[str, rule(maxLength=1024)] = ""
+    message: Annotated[str, rule(maxLength=32768)] = ""
     last_transition_time: Time | None = None
-    observed_generation: int = 0
+    observed_generation: Annotated[int, rule(minimum=0)] = 0
 
 
 class LabelSelector(Part):

@@ -8,7 +8,7 @@ from captfctl.model import keys, names
 from captfctl.model.meta import ApiObject, ObjectMeta, OwnerReference
 from captfctl.model.resource import Resource
 from captfctl.model.resources import INFRASTRUCTURE
-from captfctl.model.terraform import CommonStatus
+from captfctl.model.status import CommonStatus
 
 API_VERSION = f"{INFRASTRUCTURE}/v1alpha1"
 

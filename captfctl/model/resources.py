@@ -1,6 +1,6 @@
 """Every resource captfctl reads or writes through a door."""
 
-from captfctl.model import capi, core, terraform
+from captfctl.model import capi, core, identity, terraform
 from captfctl.model.meta import PartialObject
 from captfctl.model.resource import Resource
 
@@ -60,7 +60,7 @@ TERRAFORM_CLUSTER_IDENTITIES = Resource(
     "TerraformClusterIdentity",
     "terraformclusteridentities",
     False,
-    terraform.TerraformClusterIdentity,
+    identity.TerraformClusterIdentity,
 )
 # Only counted here, as dependents of a cluster that is being deleted.
 TERRAFORM_MACHINES = Resource(

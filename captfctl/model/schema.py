@@ -3,12 +3,15 @@
 A field's constraints are written once, beside the field: `Annotated[str, rule(maxLength=253)]`.
 They end up in the schema and nowhere in decoding, so that an object stored under older rules can
 still be read. A struct's own rules (CEL, minimum number of properties) are its `SCHEMA`; its
-docstring is the description that `kubectl explain` shows.
+docstring and the ones below its fields are the descriptions that `kubectl explain` shows.
 """
 
+import ast
 import inspect
 import re
-from typing import Any
+import sys
+from functools import cache
+from typing import Annotated, Any
 
 import msgspec
 import msgspec.inspect as mi
@@ -19,13 +22,25 @@ _SPEC_REFERENCE = re.compile(r"\s*\([^()]*§[^()]*\)")
 
 
 def rule(**constraints: Any) -> msgspec.Meta:
-    """Schema keywords for a field, in the schema's own spelling (`minLength`, `pattern`, `enum`).
+    """Schema keywords for a field, in the schema's spelling (`minLength`, `pattern`, `enum`)."""
+    return msgspec.Meta(extra_json_schema=constraints)
 
-    Two underscores stand for the dashes of `x-kubernetes-…`: `x__kubernetes__map__type`.
-    """
-    return msgspec.Meta(
-        extra_json_schema={key.replace("__", "-"): value for key, value in constraints.items()}
-    )
+
+SUBDOMAIN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
+DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+
+Name = Annotated[str, rule(minLength=1, maxLength=253)]
+Subdomain = Annotated[str, rule(minLength=1, maxLength=253, pattern=SUBDOMAIN)]
+Namespace = Annotated[str, rule(minLength=1, maxLength=63, pattern=DNS_LABEL)]
+
+NOT_EMPTY: Schema = {"minProperties": 1}
+ATOMIC: Schema = {"x-kubernetes-list-type": "atomic"}
+SET: Schema = {"x-kubernetes-list-type": "set"}
+
+
+def map_by(key: str) -> Schema:
+    """A list whose items are told apart by a field of theirs."""
+    return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key]}
 
 
 def cel(expression: str, message: str, path: str = "") -> Schema:
@@ -42,7 +57,7 @@ def schema_of(kind: type[msgspec.Struct]) -> Schema:
 
 
 def _struct(info: mi.StructType) -> Schema:
-    properties = {field.encode_name: _type(field.type) for field in info.fields}
+    properties = {field.encode_name: _field(info.cls, field) for field in info.fields}
     required = [field.encode_name for field in info.fields if field.required]
     schema: Schema = {"type": "object", "properties": properties}
     if required:
@@ -54,10 +69,49 @@ def _struct(info: mi.StructType) -> Schema:
     return schema | own
 
 
+def _field(cls: type, field: mi.Field) -> Schema:
+    described = _field_docs(cls).get(field.name)
+    schema = _type(field.type)
+    return {**schema, "description": described} if described else schema
+
+
 def _description(cls: type) -> str:
-    """The struct's own docstring in one line, without references to the specification."""
-    own = cls.__dict__.get("__doc__")
-    return " ".join(_SPEC_REFERENCE.sub("", inspect.cleandoc(own)).split()) if own else ""
+    """The struct's own docstring, not an inherited one."""
+    return _one_line(cls.__dict__.get("__doc__") or "")
+
+
+def _one_line(text: str) -> str:
+    """Without references to the specification, which the reader of a schema does not have."""
+    return " ".join(_SPEC_REFERENCE.sub("", inspect.cleandoc(text)).split())
+
+
+def _field_docs(cls: type) -> dict[str, str]:
+    """The docstrings below the fields of a struct and of those it inherits from."""
+    docs: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        docs |= _module_docs(base.__module__).get(base.__qualname__, {})
+    return docs
+
+
+@cache
+def _module_docs(name: str) -> dict[str, dict[str, str]]:
+    """Python does not keep these docstrings, so they are read from the source."""
+    if not name.startswith("captfctl."):
+        return {}
+    tree = ast.parse(inspect.getsource(sys.modules[name]))
+    return {node.name: _class_docs(node) for node in tree.body if isinstance(node, ast.ClassDef)}
+
+
+def _class_docs(node: ast.ClassDef) -> dict[str, str]:
+    docs = {}
+    for before, after in zip(node.body, node.body[1:], strict=False):
+        match before, after:
+            case (
+                ast.AnnAssign(target=ast.Name(id=field)),
+                ast.Expr(value=ast.Constant(value=str(text))),
+            ):
+                docs[field] = _one_line(text)
+    return docs
 
 
 def _type(info: mi.Type) -> Schema:

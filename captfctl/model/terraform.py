@@ -1,4 +1,7 @@
-"""Our own kinds (specification 30). Constraints stand beside the fields they bind."""
+"""The fields that our kinds share, and `TerraformCluster` (30 §4 to §6).
+
+Constraints stand beside the fields they bind. Where 0 is a value, None means unset.
+"""
 
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar
@@ -7,22 +10,20 @@ import msgspec
 
 from captfctl.model.capi import Endpoint
 from captfctl.model.core import EnvVar, LocalObjectReference, Resources
-from captfctl.model.meta import ApiObject, Condition, LabelSelector, Part, Time
-from captfctl.model.ops import Op
-from captfctl.model.schema import Schema, cel, rule
-
-SUBDOMAIN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
-DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+from captfctl.model.meta import ApiObject, Part
+from captfctl.model.schema import (
+    ATOMIC,
+    NOT_EMPTY,
+    Name,
+    Schema,
+    Subdomain,
+    cel,
+    map_by,
+    rule,
+)
+from captfctl.model.status import CommonStatus, PendingPlanRef
 
 Json = dict[str, Any]
-Name = Annotated[str, rule(minLength=1, maxLength=253)]
-Subdomain = Annotated[str, rule(minLength=1, maxLength=253, pattern=SUBDOMAIN)]
-Conditions = Annotated[
-    list[Condition],
-    rule(maxItems=32, x__kubernetes__list__type="map", x__kubernetes__list__map__keys=["type"]),
-]
-ATOMIC = {"x-kubernetes-list-type": "atomic"}
-NOT_EMPTY: Schema = {"minProperties": 1}
 
 
 class PullPolicy(StrEnum):
@@ -66,38 +67,44 @@ class Source(Part):
     """The image with the module and its runtime (30 §4.1)."""
 
     image: Annotated[str, rule(minLength=1, maxLength=512)]
+    """Reference of an image with /captf/module and /captf/runtime."""
     image_pull_policy: PullPolicy | None = None
+    """IfNotPresent when it is not set."""
 
 
 class IdentityRef(Part):
+    """The credentials of the runs (30 §4.2)."""
+
     name: Name
     kind: IdentityKind | None = None
+    """TerraformClusterIdentity when it is not set; Secret names one in the object's namespace."""
 
 
 class JobPolicy(Part):
-    """How this object's Jobs run (30 §4.3). Integers for which 0 is a value are None when unset."""
+    """How the Jobs run (30 §4.3)."""
 
     SCHEMA: ClassVar[Schema] = NOT_EMPTY
 
     successful_jobs_history_limit: Annotated[int | None, rule(minimum=0, maximum=100)] = None
+    """How many succeeded Jobs of each operation are kept; 3 when it is not set."""
     failed_jobs_history_limit: Annotated[int | None, rule(minimum=0, maximum=100)] = None
+    """How many failed Jobs of each operation are kept; 3 when it is not set."""
     active_deadline_seconds: Annotated[int, rule(minimum=1, maximum=86400)] = 0
+    """After how long a Job is stopped; 3600 when it is not set."""
     lock_timeout_seconds: Annotated[int | None, rule(minimum=0, maximum=3600)] = None
+    """How long a run waits for the state lock; 300 when it is not set."""
     service_account_name: Name = ""
+    """Of the Jobs, instead of captf-runner; it must carry the label captf.io/runner=true."""
     image_pull_secrets: Annotated[
         list[LocalObjectReference], rule(minItems=1, maxItems=10, **ATOMIC)
     ] = msgspec.field(default_factory=list)
     resources: Resources | None = None
-    env: Annotated[
-        list[EnvVar],
-        rule(
-            minItems=1,
-            maxItems=64,
-            x__kubernetes__list__type="map",
-            x__kubernetes__list__map__keys=["name"],
-        ),
-    ] = msgspec.field(default_factory=list)
+    env: Annotated[list[EnvVar], rule(minItems=1, maxItems=64, **map_by("name"))] = msgspec.field(
+        default_factory=list
+    )
+    """Further environment of the runs."""
     security_context: Json | None = None
+    """Of the container, as in a pod."""
     pod_security_context: Json | None = None
 
 
@@ -109,33 +116,44 @@ class VariablesSource(Part):
     """One ConfigMap or Secret with user variables (30 §4.4)."""
 
     SCHEMA: ClassVar[Schema] = {
+        "oneOf": [{"required": ["configMapRef"]}, {"required": ["secretRef"]}],
         "x-kubernetes-validations": [
             cel(
                 "has(self.configMapRef) != has(self.secretRef)",
                 "set exactly one of configMapRef and secretRef",
             )
-        ]
+        ],
     }
 
     config_map_ref: NameRef | None = None
     secret_ref: NameRef | None = None
     optional: bool = False
+    """A source that does not exist counts as empty."""
     format: VariableFormat | None = None
+    """String (the default) takes each value as text, JSON as a JSON document."""
 
 
 class ClusterDrift(Part):
+    """When drift is looked for and what is done about it."""
+
     SCHEMA: ClassVar[Schema] = NOT_EMPTY
 
     interval_seconds: Annotated[int | None, rule(minimum=0)] = None
+    """Between two checks; 0 switches them off."""
     action: DriftAction | None = None
+    """Report when it is not set."""
 
 
 class Remediation(Part):
+    """When an unhealthy machine is marked for replacement (30 §7.2)."""
+
     SCHEMA: ClassVar[Schema] = NOT_EMPTY
 
     annotate_machine: bool | None = None
     unhealthy_threshold: Annotated[int, rule(minimum=1, maximum=100)] = 0
+    """Unhealthy readings in a row; 3 when it is not set."""
     health_check_interval_seconds: Annotated[int, rule(minimum=60, maximum=86400)] = 0
+    """Between two readings; 300 when it is not set."""
 
 
 class ClusterDefaults(Part):
@@ -152,6 +170,8 @@ class ClusterDefaults(Part):
 
 
 class ControlPlaneEndpoint(Endpoint):
+    """Where the API server of the cluster is reached."""
+
     SCHEMA: ClassVar[Schema] = {
         "x-kubernetes-validations": [
             cel("has(self.host) == has(self.port)", "set both host and port, or neither"),
@@ -164,13 +184,8 @@ class ControlPlaneEndpoint(Endpoint):
 
 class TerraformClusterSpec(Part):
     SCHEMA: ClassVar[Schema] = {
-        "minProperties": 1,
+        **NOT_EMPTY,
         "x-kubernetes-validations": [
-            cel(
-                "has(self.identityRef)",
-                "identityRef must be set: spec.defaults covers machines and pools only",
-                ".identityRef",
-            ),
             cel(
                 "!has(oldSelf.controlPlaneEndpoint) || !has(oldSelf.controlPlaneEndpoint.host) || "
                 "!has(oldSelf.controlPlaneEndpoint.port) || (has(self.controlPlaneEndpoint) && "
@@ -183,211 +198,61 @@ class TerraformClusterSpec(Part):
 
     source: Source
     identity_ref: IdentityRef | None = None
-    variables: Annotated[
-        msgspec.Raw,
-        rule(
-            type="object",
-            minProperties=1,
-            maxProperties=256,
-            x__kubernetes__preserve__unknown__fields=True,
-        ),
-    ] = msgspec.Raw()
+    variables: Annotated[msgspec.Raw, rule(type="object", minProperties=1, maxProperties=256)] = (
+        msgspec.Raw()
+    )
+    """Variables of the module, by name."""
     variables_from: Annotated[list[VariablesSource], rule(minItems=1, maxItems=16, **ATOMIC)] = (
         msgspec.field(default_factory=list)
     )
+    """Sources of further variables; later ones win, spec.variables wins over all."""
     jobs: JobPolicy | None = None
     control_plane_endpoint: ControlPlaneEndpoint | None = None
+    """Left out, it is taken from the module's output."""
     drift: ClusterDrift | None = None
     apply_policy: ApplyPolicy | None = None
+    """Automatic (the default) asks only before something is destroyed, Manual before every
+    change."""
     max_active_jobs: Annotated[int, rule(minimum=1)] = 0
+    """Limit of running Jobs of the cluster, its machines and its pools together."""
     deletion_policy: DeletionPolicy | None = None
+    """What becomes of the infrastructure when the object is deleted; Destroy when it is not set."""
     adopt_retained_state: bool = False
+    """Take over the Terraform state that an earlier object of this name left."""
     defaults: ClusterDefaults | None = None
-
-
-class Initialization(Part):
-    provisioned: bool = False
-
-
-class ActiveJob(Part):
-    name: Annotated[str, rule(minLength=1, maxLength=63)] = ""
-    operation: Op | None = None
-    attempt: Annotated[int, rule(minimum=1)] = 0
-    start_time: Time | None = None
-
-
-class RunStep(Part):
-    name: Annotated[str, rule(minLength=1, maxLength=64)]
-    exit_code: int
-    duration_milliseconds: Annotated[int, rule(minimum=0)]
-
-
-class RunError(Part):
-    kind: Annotated[
-        str, rule(enum=["image-layout", "step", "interrupted", "blocked", "plan-changed"])
-    ] = ""
-    step: Annotated[str, rule(minLength=1, maxLength=64)] = ""
-    summary: Annotated[str, rule(minLength=1, maxLength=512)] = ""
-    resources: Annotated[
-        list[str], rule(minItems=1, maxItems=10, items={"minLength": 1, "maxLength": 512})
-    ] = msgspec.field(default_factory=list)
-
-
-class DriftSummary(Part):
-    create: Annotated[int, rule(minimum=0)] = 0
-    update: Annotated[int, rule(minimum=0)] = 0
-    replace: Annotated[int, rule(minimum=0)] = 0
-    delete: Annotated[int, rule(minimum=0)] = 0
-    resources: Annotated[
-        list[str], rule(minItems=1, maxItems=20, items={"minLength": 1, "maxLength": 512})
-    ] = msgspec.field(default_factory=list)
-
-
-class LastRun(Part):
-    job: str = ""
-    operation: Op | None = None
-    steps: Annotated[list[RunStep], rule(minItems=1, maxItems=16)] = msgspec.field(
-        default_factory=list
-    )
-    error: RunError | None = None
-    drift: DriftSummary | None = None
-
-
-class SourceStatus(Part):
-    image: str = ""
-    image_digest: str = ""
-    runtime_version: Annotated[str, rule(minLength=1, maxLength=64)] = ""
-
-
-class StateBackup(Part):
-    serial: int
-    taken_at: Time | None = None
-    bytes: int = 0
 
 
 class FailureDomain(Part):
     name: Annotated[str, rule(minLength=1, maxLength=256)]
     control_plane: bool | None = None
+    """Whether control plane machines may be placed here."""
     attributes: dict[str, str] = msgspec.field(default_factory=dict)
-
-
-class PendingPlanRef(Part):
-    name: Name = ""
-
-
-class CommonStatus(Part):
-    """What every object with runs reports (30 §12). Nothing here is load-bearing."""
-
-    conditions: Conditions = msgspec.field(default_factory=list)
-    initialization: Initialization | None = None
-    observed_generation: Annotated[int, rule(minimum=1)] = 0
-    active_job: ActiveJob | None = None
-    last_run: LastRun | None = None
-    last_drift_check: Time | None = None
-    last_refresh: Time | None = None
-    pending_refreshes: Annotated[int, rule(minimum=1)] = 0
-    observed_state_serial: Annotated[int, rule(minimum=1)] = 0
-    last_restored_serial: Annotated[int, rule(minimum=1)] = 0
-    state_secret_suffix: Annotated[str, rule(minLength=1, maxLength=63)] = ""
-    source: SourceStatus | None = None
-    state_backups: Annotated[list[StateBackup], rule(minItems=1, maxItems=16)] = msgspec.field(
-        default_factory=list
-    )
 
 
 class TerraformClusterStatus(CommonStatus):
     SCHEMA: ClassVar[Schema] = NOT_EMPTY
 
     failure_domains: Annotated[
-        list[FailureDomain],
-        rule(
-            minItems=1,
-            maxItems=100,
-            x__kubernetes__list__type="map",
-            x__kubernetes__list__map__keys=["name"],
-        ),
+        list[FailureDomain], rule(minItems=1, maxItems=100, **map_by("name"))
     ] = msgspec.field(default_factory=list)
     exports: msgspec.Raw = msgspec.Raw()
+    """What the module hands to machines and pools, unless it is too large to be shown."""
     pending_plan_ref: PendingPlanRef | None = None
 
 
 class TerraformCluster(ApiObject, kw_only=True):
     """The infrastructure of one Cluster (30 §6)."""
 
-    spec: TerraformClusterSpec
-    status: TerraformClusterStatus = msgspec.field(default_factory=TerraformClusterStatus)
-
-
-class IdentityType(StrEnum):
-    SECRET = "Secret"
-
-
-class SecretRef(Part):
-    name: Subdomain
-    namespace: Annotated[str, rule(minLength=1, maxLength=63, pattern=DNS_LABEL)]
-
-
-class AllowedNamespaces(Part):
+    # Not a rule of the spec: a cluster template holds the same spec and may do without.
     SCHEMA: ClassVar[Schema] = {
         "x-kubernetes-validations": [
             cel(
-                "has(self.list) || has(self.selector)",
-                "{} is ambiguous: set list or selector, or leave allowedNamespaces out",
-            )
+                "has(self.spec.identityRef)",
+                "spec.identityRef must be set: spec.defaults covers machines and pools only",
+                ".spec.identityRef",
+            ),
         ]
     }
 
-    names: Annotated[
-        list[str],
-        rule(
-            minItems=1,
-            maxItems=100,
-            items={"minLength": 1, "maxLength": 63, "pattern": DNS_LABEL},
-            x__kubernetes__list__type="set",
-        ),
-    ] = msgspec.field(name="list", default_factory=list)
-    selector: LabelSelector | None = None
-
-
-class TerraformClusterIdentitySpec(Part):
-    SCHEMA: ClassVar[Schema] = {
-        "minProperties": 1,
-        "x-kubernetes-validations": [
-            cel(
-                "(has(self.type) && self.type != 'Secret') || has(self.secretRef)",
-                "secretRef must be set for type Secret",
-                ".secretRef",
-            )
-        ],
-    }
-
-    type: IdentityType | None = None
-    secret_ref: SecretRef | None = None
-    required_keys: Annotated[
-        list[str],
-        rule(
-            maxItems=64,
-            items={"minLength": 1, "maxLength": 253, "pattern": "^[-._a-zA-Z0-9]+$"},
-            x__kubernetes__list__type="set",
-        ),
-    ] = msgspec.field(default_factory=list)
-    allowed_namespaces: AllowedNamespaces | None = None
-
-
-class TerraformClusterIdentityStatus(Part):
-    SCHEMA: ClassVar[Schema] = NOT_EMPTY
-
-    conditions: Conditions = msgspec.field(default_factory=list)
-    namespaces: Annotated[list[str], rule(maxItems=1000, x__kubernetes__list__type="set")] = (
-        msgspec.field(default_factory=list)
-    )
-    observed_generation: Annotated[int, rule(minimum=1)] = 0
-
-
-class TerraformClusterIdentity(ApiObject):
-    """Credentials that objects of allowed namespaces may use (30 §10)."""
-
-    spec: TerraformClusterIdentitySpec = msgspec.field(default_factory=TerraformClusterIdentitySpec)
-    status: TerraformClusterIdentityStatus = msgspec.field(
-        default_factory=TerraformClusterIdentityStatus
-    )
+    spec: TerraformClusterSpec
+    status: TerraformClusterStatus = msgspec.field(default_factory=TerraformClusterStatus)
