@@ -1,1 +1,32 @@
-"""One reconcile pass of an object, step by step (specification 10)."""
+"""The reconcile pass: one module per step of the specification, in its order (10 §3 to §18).
+
+`reconcile_cluster(key, env)` is one pass of a `TerraformCluster`; `oneshot.evaluate` tells what the
+next one would decide. `Env` holds everything a pass works with.
+"""
+
+from captfctl.reconcile.cache import CacheReader, DoorCache
+from captfctl.reconcile.cluster import reconcile_cluster
+from captfctl.reconcile.env import Env
+from captfctl.reconcile.events import DoorRecorder, NoRecorder, Recorder
+from captfctl.reconcile.metrics import Gauges, Metrics, NoMetrics
+from captfctl.reconcile.oneshot import Evaluation, evaluate
+from captfctl.reconcile.settings import Settings
+from captfctl.reconcile.sweep import managed_namespaces, sweep
+
+__all__ = [
+    "CacheReader",
+    "DoorCache",
+    "DoorRecorder",
+    "Env",
+    "Evaluation",
+    "Gauges",
+    "Metrics",
+    "NoMetrics",
+    "NoRecorder",
+    "Recorder",
+    "Settings",
+    "evaluate",
+    "managed_namespaces",
+    "reconcile_cluster",
+    "sweep",
+]

@@ -1,0 +1,124 @@
+"""The Job that runs now, or is no longer there (10 §7.3 to 6, §15)."""
+
+from captfctl.controller import Result
+from captfctl.decide import constants
+from captfctl.jobs.lag import Lag, check_lag
+from captfctl.jobs.results import op_of
+from captfctl.jobs.stuck import Stuck, check_stuck
+from captfctl.model import keys
+from captfctl.model.conditions import FALSE, ConditionValue, Type
+from captfctl.model.core import Job
+from captfctl.model.ops import Op
+from captfctl.model.resources import TERRAFORM_CLUSTERS
+from captfctl.model.status import ActiveJob
+from captfctl.reconcile.context import Pass
+from captfctl.reconcile.finish import finish
+from captfctl.reconcile.images import fallback_image
+from captfctl.state.records import mark_may_have_applied, read_records, record_interrupted
+
+CONDITION_OF = {
+    Op.APPLY: Type.APPLY_JOB_SUCCEEDED,
+    Op.PLAN: Type.APPLY_JOB_SUCCEEDED,
+    Op.DESTROY: Type.APPLY_JOB_SUCCEEDED,
+    Op.REFRESH: Type.DRIFT_JOB_SUCCEEDED,
+    Op.DRIFT: Type.DRIFT_JOB_SUCCEEDED,
+    Op.RESTORE: Type.RESTORE_JOB_SUCCEEDED,
+}
+
+
+def watch(p: Pass, job: Job) -> Result:
+    """Wait for it, unless it can never start. Nothing is decided meanwhile."""
+    stuck = remove_if_stuck(p, job)
+    if stuck is not None and stuck.deleted:
+        return finish(p, constants.STUCK_JOB_REQUEUE)
+    apply_condition = None
+    op = op_of(job)
+    if stuck is not None and op is not None:
+        value = ConditionValue(FALSE, "ImagePullFailed", stuck.message)
+        p.set(CONDITION_OF[op], value)
+        if CONDITION_OF[op] is Type.APPLY_JOB_SUCCEEDED:
+            apply_condition = value
+    show(p, job)
+    if op is Op.APPLY and not p.provisioned:
+        provisioning(p)
+    return finish(p, constants.ACTIVE_JOB_REQUEUE, apply_condition)
+
+
+def remove_if_stuck(p: Pass, job: Job) -> Stuck | None:
+    op = op_of(job)
+    stuck = check_stuck(
+        p.env.door,
+        p.env.clock,
+        p.owner,
+        job,
+        resource_version=p.stored.metadata.resource_version,
+        records=p.records,
+        spec_image=fallback_image(p.obj, p.records, op),
+        paused=p.paused,
+    )
+    if stuck is None:
+        return None
+    p.record(*stuck.notes)
+    if stuck.deleted:
+        # `status.activeJob` was emptied on the server before the Job went.
+        p.follow()
+        p.stored.status.active_job = p.obj.status.active_job = None
+    return stuck
+
+
+def show(p: Pass, job: Job) -> None:
+    """Hold a move, and mirror the Job into `status.activeJob`."""
+    meta = job.metadata
+    p.obj.metadata.annotations.setdefault(keys.BLOCK_MOVE, keys.TRUE)
+    attempt = meta.labels.get(keys.ATTEMPT, "")
+    p.obj.status.active_job = ActiveJob(
+        name=meta.name,
+        operation=op_of(job),
+        attempt=int(attempt) if attempt.isascii() and attempt.isdigit() else 0,
+        start_time=job.status.start_time or meta.creation_timestamp,
+    )
+    if op_of(job) is Op.APPLY:
+        p.running_apply = meta.name
+
+
+def provisioning(p: Pass) -> None:
+    p.conditions.set(
+        Type.INFRASTRUCTURE_HEALTHY, FALSE, "Provisioning", "the first apply is running"
+    )
+
+
+def settle(p: Pass) -> bool:
+    """Nothing runs any more: record an apply that vanished, let moves through.
+
+    False: the cache is behind the server, and nothing may be concluded from it.
+    """
+    shown = p.obj.status.active_job
+    lag = check_lag(
+        p.env.door,
+        p.env.leases,
+        p.owner,
+        listed=[job.metadata.name for job in p.kept.jobs],
+        active_job=shown.name if shown else "",
+        block_move=keys.BLOCK_MOVE in p.obj.metadata.annotations,
+        deleting=p.deleting,
+    )
+    if lag is Lag.LAGGING:
+        return False
+    if lag is Lag.GONE and shown is not None and shown.operation is Op.APPLY:
+        _record_vanished(p, shown.name)
+    p.obj.metadata.annotations.pop(keys.BLOCK_MOVE, None)
+    p.obj.status.active_job = None
+    return True
+
+
+def _record_vanished(p: Pass, job: str) -> None:
+    """An apply that nobody saw finish may have changed anything (10 §15)."""
+    if p.records.attempt is None:
+        return
+    meta = p.obj.metadata
+    live = p.env.door.get(TERRAFORM_CLUSTERS, meta.name, meta.namespace)
+    if live.status.active_job is None or live.status.active_job.name != job:
+        return  # it was taken off `status.activeJob` on purpose, before it was deleted
+    record_interrupted(p.env.door, p.owner, job)
+    mark_may_have_applied(p.env.door, p.owner, job)
+    p.records = read_records(p.env.door, p.owner)

@@ -1,0 +1,50 @@
+"""Finished Jobs, read once: what they say about the object (10 §7.2, 11 §8)."""
+
+from captfctl.jobs.bookkeeping import Bookkeeping, BooksInput, keep_books
+from captfctl.model.conditions import Type
+from captfctl.model.status import SourceStatus
+from captfctl.reconcile.context import Pass
+
+
+def keep(p: Pass) -> Bookkeeping:
+    """Read, count and prune; set the conditions that follow, except `ApplyJobSucceeded`, which is
+    decided at the end of the pass."""
+    books = keep_books(p.env.door, p.env.cache, p.env.leases, p.env.clock, _given(p))
+    p.books, p.records = books, books.records
+    p.record(*books.notes)
+    for run in books.counted:
+        p.env.metrics.run_finished(p.kind, run)
+    for kind, value in (
+        (Type.DRIFT_JOB_SUCCEEDED, books.drift_job_condition),
+        (Type.DRIFT_DETECTED, books.drift_condition),
+        (Type.RESTORE_JOB_SUCCEEDED, books.restore_condition),
+    ):
+        if value is not None:
+            p.set(kind, value)
+    _status(p, books)
+    return books
+
+
+def _given(p: Pass) -> BooksInput:
+    return BooksInput(
+        owner=p.owner,
+        status=p.obj.status,
+        records=p.records,
+        policy=p.policy,
+        drift_action=p.config.drift_action,
+        annotations=p.obj.metadata.annotations,
+        deleting=p.deleting,
+    )
+
+
+def _status(p: Pass, books: Bookkeeping) -> None:
+    status = p.obj.status
+    status.last_refresh = books.last_refresh
+    status.last_drift_check = books.last_drift_check
+    if books.last_run is not None:
+        status.last_run = books.last_run
+    if books.source_image or books.runtime_version:
+        source = status.source or SourceStatus()
+        source.image = books.source_image or source.image
+        source.runtime_version = books.runtime_version or source.runtime_version
+        status.source = source

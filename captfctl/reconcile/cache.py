@@ -1,0 +1,81 @@
+"""Cached reads: what a pass may see a moment late (10 §1, 50 §16.5).
+
+What must be true now is read through the door instead. Objects handed out here are shared and must
+be copied before they are changed.
+"""
+
+from typing import Protocol, TypeVar
+
+from captfctl.cluster.door import Door
+from captfctl.cluster.errors import NotFound
+from captfctl.jobs.reader import DoorJobs, JobsReader
+from captfctl.model import keys
+from captfctl.model.capi import Cluster
+from captfctl.model.core import RoleBinding, ServiceAccount
+from captfctl.model.resource import Resource
+from captfctl.model.resources import (
+    CLUSTERS,
+    ROLE_BINDINGS,
+    SERVICE_ACCOUNTS,
+    TERRAFORM_CLUSTERS,
+)
+from captfctl.model.terraform import TerraformCluster
+
+T = TypeVar("T")
+
+
+class CacheReader(JobsReader, Protocol):
+    """Jobs (see `JobsReader`) and single objects; None is the answer for one that is not there."""
+
+    def terraform_cluster(self, namespace: str, name: str) -> TerraformCluster | None: ...
+
+    def cluster(self, namespace: str, name: str) -> Cluster | None: ...
+
+    def service_account(self, namespace: str, name: str) -> ServiceAccount | None:
+        """Of those that carry `captf.io/managed=true`."""
+        ...
+
+    def role_binding(self, namespace: str, name: str) -> RoleBinding | None:
+        """Of those that carry `captf.io/managed=true`."""
+        ...
+
+    def wrote(self, obj: TerraformCluster) -> None:
+        """Take note of a version this process wrote: later reads are not older than it."""
+        ...
+
+
+class DoorCache(DoorJobs):
+    """Cached reads answered by the door itself: for one-shot mode and tests, never late."""
+
+    def __init__(self, door: Door) -> None:
+        super().__init__(door)
+        self._source = door
+
+    def terraform_cluster(self, namespace: str, name: str) -> TerraformCluster | None:
+        return find(self._source, TERRAFORM_CLUSTERS, namespace, name)
+
+    def cluster(self, namespace: str, name: str) -> Cluster | None:
+        return find(self._source, CLUSTERS, namespace, name)
+
+    def service_account(self, namespace: str, name: str) -> ServiceAccount | None:
+        found = find(self._source, SERVICE_ACCOUNTS, namespace, name)
+        return found if found and _managed(found.metadata.labels) else None
+
+    def role_binding(self, namespace: str, name: str) -> RoleBinding | None:
+        found = find(self._source, ROLE_BINDINGS, namespace, name)
+        return found if found and _managed(found.metadata.labels) else None
+
+    def wrote(self, obj: TerraformCluster) -> None:
+        pass
+
+
+def find(door: Door, resource: Resource[T], namespace: str, name: str) -> T | None:
+    """The object, or None when there is none. Any other failure is raised."""
+    try:
+        return door.get(resource, name, namespace)
+    except NotFound:
+        return None
+
+
+def _managed(labels: dict[str, str]) -> bool:
+    return labels.get(keys.MANAGED) == keys.TRUE

@@ -1,0 +1,90 @@
+"""Letting an object go: what is removed, kept and said in each case (50 §11)."""
+
+from collections.abc import Callable
+
+from captfctl.cluster.errors import Conflict
+from captfctl.controller import Result
+from captfctl.decide import constants
+from captfctl.model.events import Action, Note
+from captfctl.reconcile import mirror
+from captfctl.reconcile.context import DecideAgain, Pass
+from captfctl.reconcile.finish import finish
+from captfctl.reconcile.retain import retain
+from captfctl.state.cleanup import delete_leases, delete_plan_key, delete_records, delete_state
+
+
+def destroyed(p: Pass) -> Result:
+    """The destroy succeeded: everything that described the infrastructure goes."""
+
+    def steps() -> None:
+        _remove_everything(p)
+        p.later.append(Note("Destroyed", "the infrastructure is destroyed", Action.DELETE))
+        _say_removed(p, "finalizer removed after the destroy")
+
+    return _clean_up(p, steps)
+
+
+def without_state(p: Pass) -> Result:
+    """Nothing was ever created."""
+
+    def steps() -> None:
+        _remove_everything(p)
+        _say_removed(p, "finalizer removed: there is no state, so nothing was destroyed")
+
+    return _clean_up(p, steps)
+
+
+def retained(p: Pass) -> Result:
+    """`deletionPolicy: Retain`: the infrastructure stays, and its state with it."""
+
+    def steps() -> None:
+        kept = retain(p)
+        text = f"nothing was destroyed; {kept}"
+        p.later.append(Note("InfrastructureRetained", text, Action.DELETE))
+
+    return _clean_up(p, steps)
+
+
+def released(p: Pass, uid: str) -> Result:
+    """The Secrets of this object's names belong to an earlier object: they stay untouched."""
+
+    def steps() -> None:
+        delete_plan_key(p.env.door, p.owner)
+        delete_leases(p.env.door, p.owner)
+        _say_removed(p, f"finalizer removed: the state belongs to an earlier object, UID {uid}")
+
+    return _clean_up(p, steps)
+
+
+def _clean_up(p: Pass, steps: Callable[[], None]) -> Result:
+    if p.env.leases.run_lease_live(p.owner):
+        return finish(p, constants.LAG_REQUEUE)
+    steps()
+    _leave_mirror(p)
+    p.drop_finalizer()
+    return finish(p)
+
+
+def _remove_everything(p: Pass) -> None:
+    door, owner = p.env.door, p.owner
+    delete_state(door, owner)
+    delete_records(door, owner)
+    delete_plan_key(door, owner)
+    delete_leases(door, owner)
+
+
+def _leave_mirror(p: Pass) -> None:
+    identity = p.identity
+    if not identity.name or identity.local:
+        return
+    try:
+        gone = mirror.drop_user(p.env.door, identity.name, p.owner)
+    except Conflict as problem:
+        raise DecideAgain from problem  # another user came or went: look again
+    if gone:
+        text = f"Secret {identity.secret} removed with the last user of identity {identity.name}"
+        p.record(Note("MirrorRemoved", text, Action.CREDENTIALS))
+
+
+def _say_removed(p: Pass, text: str) -> None:
+    p.later.append(Note("FinalizerRemoved", text, Action.DELETE))

@@ -1,0 +1,197 @@
+"""One pass of one object: what it read, what it learned, and what it will write (10 §3)."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from captfctl.cluster.errors import NotFound
+from captfctl.contract.effective import ClusterConfig, Flags, cluster_config
+from captfctl.contract.values import ClusterInputs
+from captfctl.contract.variables import UserVariables
+from captfctl.jobs.bookkeeping import Bookkeeping
+from captfctl.model import keys
+from captfctl.model.conditions import Conditions, ConditionValue, Type
+from captfctl.model.events import Note
+from captfctl.model.meta import Condition
+from captfctl.model.owner import Owner
+from captfctl.model.resources import TERRAFORM_CLUSTERS
+from captfctl.model.status import Initialization
+from captfctl.model.terraform import JobPolicy, TerraformCluster
+from captfctl.reconcile.env import Env
+from captfctl.reconcile.identity import Identity
+from captfctl.reconcile.owners import KIND, Gate, OwnerLookup, cluster_name
+from captfctl.reconcile.patch import document, merge_patch
+from captfctl.state.reader import State
+from captfctl.state.records import Records
+
+log = logging.getLogger(__name__)
+
+Change = Callable[[TerraformCluster], None]
+
+
+class DecideAgain(Exception):
+    """The pass cannot go on from what it read: end it without an error and without marking Jobs as
+    read, and look again in 5 s (10 §3)."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateView:
+    """The state as this pass found it. `held`: no Job may run except a requested restore."""
+
+    state: State | None
+    held: bool = False
+
+    @property
+    def inputs_hash(self) -> str:
+        return self.state.inputs_hash if self.state else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What the object would be applied with now, or the gate that keeps it from being known."""
+
+    gate: Gate | None = None
+    values: ClusterInputs | None = None
+    variables: UserVariables | None = None
+    hash: str = ""
+
+
+class Pass:
+    """The object as this pass changes it (`obj`), beside the object as the server has it.
+
+    Everything that is set on `obj` is written by `persist` at the end of the pass; what must be on
+    the server earlier goes through `write_now`. Both write only what changed, and only onto the
+    version that was read: a pass that worked on an outdated object writes nothing.
+    """
+
+    kind = KIND
+
+    def __init__(self, env: Env, obj: TerraformCluster, lookup: OwnerLookup) -> None:
+        self.env = env
+        self.now = env.clock.now()
+        self.obj = obj
+        self.stored = TERRAFORM_CLUSTERS.copy(obj)
+        self.lookup = lookup
+        self.paused = False
+        self.records = Records()
+        self.books: Bookkeeping | None = None
+        self.state: StateView | None = None  # None: not read in this pass
+        self.inputs = Inputs()
+        self.running_apply = ""
+        self.inputs_bytes = 0
+        self.let_go = False
+        self.later: list[Note] = []  # events that are true only once the pass is written
+        self.credentials_error: Exception | None = None
+        self.before: list[Condition] = list(obj.status.conditions)
+        self.conditions = Conditions(obj.status.conditions, self.now, obj.metadata.generation)
+        meta = obj.metadata
+        self.owner = Owner(
+            kind=KIND,
+            namespace=meta.namespace,
+            name=meta.name,
+            uid=meta.uid,
+            cluster=cluster_name(obj, lookup),
+        )
+
+    @property
+    def deleting(self) -> bool:
+        return self.obj.deleting
+
+    @property
+    def provisioned(self) -> bool:
+        latch = self.obj.status.initialization
+        return latch is not None and latch.provisioned
+
+    def latch_provisioned(self) -> None:
+        self.obj.status.initialization = Initialization(provisioned=True)
+
+    @property
+    def policy(self) -> JobPolicy:
+        return self.config.jobs
+
+    @property
+    def config(self) -> ClusterConfig:
+        """The effective configuration: a cluster inherits nothing (10 §16)."""
+        settings = self.env.settings
+        flags = Flags(
+            drift_interval=settings.drift_default_interval,
+            max_active_jobs=settings.cluster_max_active_jobs,
+        )
+        return cluster_config(self.obj, flags)
+
+    @property
+    def kept(self) -> Bookkeeping:
+        """The bookkeeping of this pass, which every step after it relies on."""
+        assert self.books is not None
+        return self.books
+
+    @property
+    def identity(self) -> Identity:
+        return Identity.of(self.obj.spec.identity_ref)
+
+    def record(self, *notes: Note) -> None:
+        for note in notes:
+            self.env.recorder.record(self.obj, note)
+
+    def set(self, kind: Type, value: ConditionValue) -> None:
+        self.conditions.set(kind, value.status, value.reason, value.message)
+
+    def has_finalizer(self) -> bool:
+        return keys.CLUSTER_FINALIZER in self.obj.metadata.finalizers
+
+    def drop_finalizer(self) -> None:
+        """Let the object go; takes effect with the next write of its metadata."""
+        self.let_go = True
+        finalizers = self.obj.metadata.finalizers
+        self.obj.metadata.finalizers = [f for f in finalizers if f != keys.CLUSTER_FINALIZER]
+
+    def write_now(self, change: Change, *, status: bool = False) -> None:
+        """Make one change on the server now (10 §3). Raises `Conflict` on an outdated object."""
+        target = TERRAFORM_CLUSTERS.copy(self.stored)
+        change(target)
+        patch = merge_patch(document(self.stored), document(target))
+        if patch:
+            self._patch(patch, "status" if status else "")
+        change(self.obj)
+
+    def persist(self) -> None:
+        """The one deferred patch: what differs from the server, nothing when nothing does.
+
+        Metadata and spec go first, so that whoever acts on the status finds the endpoint; a
+        finalizer goes last, because nothing can be written after it.
+        """
+        self.obj.status.conditions = self.conditions.list()
+        patch = merge_patch(document(self.stored), document(self.obj))
+        status = patch.pop("status", None)
+        letting_go = self.stored.deleting and not self.has_finalizer()
+        try:
+            if patch and not letting_go:
+                self._patch(patch)
+            if status:
+                self._patch({"status": status}, "status")
+            if patch and letting_go:
+                self._patch(patch)
+        except NotFound:
+            if not letting_go:
+                raise
+
+    def follow(self) -> None:
+        """Another package wrote for this pass: build on the version that left."""
+        meta = self.stored.metadata
+        live = self.env.door.get(TERRAFORM_CLUSTERS, meta.name, meta.namespace)
+        meta.resource_version = live.metadata.resource_version
+        self.obj.metadata.resource_version = live.metadata.resource_version
+
+    def _patch(self, patch: dict[str, object], subresource: str = "") -> None:
+        meta = self.stored.metadata
+        written = self.env.door.patch(
+            TERRAFORM_CLUSTERS,
+            meta.name,
+            meta.namespace,
+            patch,
+            resource_version=meta.resource_version,
+            subresource=subresource,
+        )
+        self.stored = written
+        self.obj.metadata.resource_version = written.metadata.resource_version
+        self.env.cache.wrote(TERRAFORM_CLUSTERS.copy(written))

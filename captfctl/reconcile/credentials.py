@@ -1,0 +1,96 @@
+"""What a Job needs besides its inputs: credentials and rights (10 §7.11, 31 §3.3, §3.4)."""
+
+import logging
+
+from captfctl.errors import CaptfError
+from captfctl.jobs.policy import service_account
+from captfctl.model.conditions import FALSE, TRUE, UNKNOWN, Type
+from captfctl.model.core import Secret
+from captfctl.model.events import Action, Note
+from captfctl.model.meta import Condition
+from captfctl.reconcile import identity as identities
+from captfctl.reconcile import mirror, runner_rbac
+from captfctl.reconcile.context import Pass
+
+ORDER = (Type.IDENTITY_ALLOWED, Type.CREDENTIALS_MIRRORED, Type.RUNNER_RBAC_READY)
+
+log = logging.getLogger(__name__)
+
+
+def prepare(p: Pass) -> None:
+    """Set the three conditions. What fails is remembered in `credentials_error`, not raised: the
+    object's Jobs then wait, and everything else of the pass goes on."""
+    try:
+        verdict = identities.check(p.env.door, p.identity, p.owner.namespace)
+    except CaptfError as problem:
+        p.conditions.set(Type.IDENTITY_ALLOWED, UNKNOWN, "IdentityCheckFailed", str(problem))
+        p.credentials_error = problem
+    else:
+        p.conditions.set(Type.IDENTITY_ALLOWED, verdict.status, verdict.reason, verdict.message)
+        _count_denial(p, verdict)
+        _mirror(p, verdict)
+    _rights(p)
+
+
+def missing(p: Pass) -> Condition | None:
+    """The first of the conditions that keeps a Job from starting; None when none does."""
+    for kind in ORDER:
+        found = p.conditions[kind]
+        if found is None:
+            return Condition(type=kind, status=UNKNOWN, reason="NotCheckedYet")
+        if found.status != TRUE:
+            return found
+    return None
+
+
+def _count_denial(p: Pass, verdict: identities.Verdict) -> None:
+    old = next((c for c in p.before if c.type == Type.IDENTITY_ALLOWED), None)
+    if verdict.denied and (old is None or old.reason != verdict.reason):
+        p.env.metrics.identity_denied(verdict.denied)
+
+
+def _mirror(p: Pass, verdict: identities.Verdict) -> None:
+    try:
+        if verdict.source is not None:
+            _bring_up_to_date(p, verdict.source)
+        else:
+            _nothing_to_copy(p, verdict)
+    except mirror.ForeignMirror as problem:
+        p.conditions.set(Type.CREDENTIALS_MIRRORED, FALSE, "MirrorFailed", str(problem))
+    except CaptfError as problem:
+        p.conditions.set(Type.CREDENTIALS_MIRRORED, FALSE, "MirrorFailed", str(problem))
+        p.credentials_error = problem
+
+
+def _nothing_to_copy(p: Pass, verdict: identities.Verdict) -> None:
+    if verdict.revoked and mirror.revoke(p.env.door, p.owner.namespace, p.identity.name):
+        text = f"copy of identity {p.identity.name} removed: {verdict.reason}"
+        p.record(Note("MirrorRemoved", text, Action.CREDENTIALS))
+    text = f"no credentials to copy: {verdict.reason}"
+    p.conditions.set(Type.CREDENTIALS_MIRRORED, UNKNOWN, "MirrorPending", text)
+
+
+def _bring_up_to_date(p: Pass, source: Secret) -> None:
+    if not p.identity.local:
+        done = mirror.ensure(p.env.door, p.identity.name, source, p.owner)
+        if done.created:
+            text = f"identity {p.identity.name} copied to Secret {p.identity.secret}"
+            p.record(Note("MirrorCreated", text, Action.CREDENTIALS))
+        if done.repaired:
+            text = f"Secret {p.identity.secret} named an earlier object of this name as its user"
+            p.record(Note("OwnerReferencesRepaired", text, Action.CREDENTIALS))
+    p.conditions.set(Type.CREDENTIALS_MIRRORED, TRUE, "Mirrored")
+
+
+def _rights(p: Pass) -> None:
+    account = service_account(p.policy)
+    try:
+        refusal = runner_rbac.ensure(p.env.door, p.env.cache, p.owner.namespace, account)
+    except CaptfError as problem:
+        p.conditions.set(Type.RUNNER_RBAC_READY, FALSE, "RBACFailed", str(problem))
+        p.credentials_error = p.credentials_error or problem
+        return
+    if refusal is None:
+        p.conditions.set(Type.RUNNER_RBAC_READY, TRUE, "RBACReady")
+    else:
+        p.conditions.set(Type.RUNNER_RBAC_READY, FALSE, refusal.reason, refusal.message)

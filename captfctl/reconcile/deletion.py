@@ -1,0 +1,56 @@
+"""What a deleting object checks before its state is read (10 §7.7, §7.8; 50 §2 M5 to M8)."""
+
+from captfctl.controller import Result
+from captfctl.decide import constants
+from captfctl.model.conditions import FALSE, TRUE, Type
+from captfctl.model.events import Action, Note
+from captfctl.model.ops import Op
+from captfctl.model.terraform import DeletionPolicy
+from captfctl.reconcile import cleanup
+from captfctl.reconcile.context import Pass
+from captfctl.reconcile.dependents import dependents
+from captfctl.reconcile.finish import finish
+from captfctl.reconcile.retain import adopt_retained, drop_own_label, retained_uid
+from captfctl.state.reader import State, Unreadable
+
+
+def before_state(p: Pass) -> Result | None:
+    """None: go on to the state. A destroy that succeeded is final, whatever was changed since."""
+    newest = p.kept.newest(Op.DESTROY, Op.APPLY)
+    if newest is not None and newest.op is Op.DESTROY and newest.ok:
+        return cleanup.destroyed(p)
+    blocking = dependents(p)
+    if blocking:
+        p.conditions.set(Type.DELETION_BLOCKED, TRUE, "DependentsExist", blocking)
+        return finish(p, constants.GATE_REQUEUE)
+    p.conditions.set(Type.DELETION_BLOCKED, FALSE, "NotBlocked")
+    return None
+
+
+def retaining(p: Pass) -> bool:
+    return p.deleting and p.config.deletion_policy is DeletionPolicy.RETAIN
+
+
+def retained_state(p: Pass, found: State | Unreadable) -> Result | None:
+    """What an earlier object of the name kept is not ours to read, unless we are told to adopt it
+    (50 §8.3). None: nothing of the kind."""
+    uid = retained_uid(p, found)
+    if not uid:
+        if not retaining(p):
+            drop_own_label(p, found)
+        return None
+    if p.obj.spec.adopt_retained_state:
+        count = adopt_retained(p)
+        text = f"{count} Secrets kept by the earlier object {uid} now belong to this one"
+        p.record(Note("RetainedStateAdopted", text, Action.RECONCILE))
+        return finish(p, constants.LAG_REQUEUE)
+    if p.deleting:
+        return cleanup.released(p, uid)
+    p.conditions.set(
+        Type.STATE_READABLE,
+        FALSE,
+        "RetainedStateFound",
+        f"Secrets of this object's names were kept by an earlier object, UID {uid}: set "
+        "spec.adoptRetainedState to take them over, or delete those Secrets to start afresh",
+    )
+    return finish(p, constants.STATE_REQUEUE)

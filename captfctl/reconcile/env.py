@@ -1,0 +1,41 @@
+"""What a pass works with, handed in so that time, chance and failure are parameters."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from captfctl.clock import Clock
+from captfctl.cluster.door import Door
+from captfctl.jobs.build import RunnerSettings
+from captfctl.jobs.leases import Leases
+from captfctl.jobs.start import Starter
+from captfctl.reconcile.cache import CacheReader
+from captfctl.reconcile.events import Recorder
+from captfctl.reconcile.metrics import Metrics
+from captfctl.reconcile.settings import Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Env:
+    """`door` reads and writes live, `cache` may be a moment late.
+
+    `random_bytes(n)` makes keys; it must be unpredictable outside tests.
+    """
+
+    door: Door
+    cache: CacheReader
+    clock: Clock
+    settings: Settings
+    recorder: Recorder
+    metrics: Metrics
+    random_bytes: Callable[[int], bytes]
+
+    @property
+    def leases(self) -> Leases:
+        return Leases(self.door, self.cache, self.clock, gate=self.settings.cluster_operation_gate)
+
+    @property
+    def starter(self) -> Starter:
+        runner = RunnerSettings(
+            image=self.settings.runner_image, events=self.settings.runner_events
+        )
+        return Starter(self.door, self.leases, self.clock, runner, self.random_bytes)

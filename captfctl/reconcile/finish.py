@@ -1,0 +1,106 @@
+"""The end of every branch: what is summed up from everything before (10 §10, §17)."""
+
+from datetime import timedelta
+
+from captfctl.controller import Result
+from captfctl.jobs.results import FinishedRun
+from captfctl.model import keys
+from captfctl.model.conditions import FALSE, TRUE, UNKNOWN, ConditionValue, Type
+from captfctl.model.ops import Op
+from captfctl.reconcile.context import Pass
+
+_APPLIED = ConditionValue(TRUE, "InputsApplied", "")
+_PENDING = frozenset({"ApplyPending", "AwaitingApproval", "ApplyRunning"})
+NOW = timedelta(0)
+
+
+def finish(
+    p: Pass,
+    requeue: timedelta = NOW,
+    apply_condition: ConditionValue | None = None,
+    *,
+    awaiting_approval: str = "",
+) -> Result:
+    """Sum up and end the pass. `apply_condition` is what a step knows better than bookkeeping."""
+    p.set(Type.APPLY_JOB_SUCCEEDED, apply_condition or _apply_condition(p))
+    if not p.deleting and not p.paused:
+        _inputs_applied(p, awaiting_approval)
+    p.conditions.summarize_ready(p.provisioned)
+    return Result(requeue.total_seconds())
+
+
+def last_apply_failed(p: Pass) -> bool:
+    """Whether an apply is due because the last one did not get through (10 §8.7)."""
+    newest = p.kept.newest(Op.APPLY)
+    if p.records.marks.interrupted_apply:
+        return True
+    if newest is None or newest.ok:
+        return False
+    annotations = newest.job.metadata.annotations
+    if newest.blocked or newest.plan_changed:
+        return annotations.get(keys.AFTER_FAILED_APPLY) == keys.TRUE
+    return annotations.get(keys.DRIFT_REMEDIATION) != keys.TRUE
+
+
+def _apply_condition(p: Pass) -> ConditionValue:
+    kept = p.conditions[Type.APPLY_JOB_SUCCEEDED]
+    if p.paused and kept is not None and kept.reason == "ImagePullFailed" and not p.kept.unread:
+        # Its Job was deleted so that it does not hold a move.
+        return ConditionValue(kept.status, kept.reason, kept.message)
+    interrupted = p.records.marks.interrupted_apply
+    if interrupted and not _answered(p.kept.newest(Op.APPLY), interrupted):
+        return ConditionValue(
+            FALSE,
+            "ApplyFailed",
+            f"Job {interrupted}: it ended without telling what it applied; an apply of the current "
+            "inputs is due and will stop at a plan that deletes or replaces anything",
+        )
+    return p.kept.apply_condition
+
+
+def _answered(newest: FinishedRun | None, interrupted: str) -> bool:
+    """Whether an apply started to answer the interrupted one has reported itself."""
+    if newest is None:
+        return False
+    return newest.job.metadata.annotations.get(keys.AFTER_INTERRUPTED_APPLY) == interrupted
+
+
+def _inputs_applied(p: Pass, awaiting_approval: str) -> None:
+    value = _inputs_value(p, awaiting_approval)
+    if value is None:
+        return
+    p.set(Type.INPUTS_APPLIED, value)
+    if value.reason in _PENDING:
+        message = f"{value.reason}: {value.message}"
+        p.conditions.set(Type.RECONCILING, TRUE, "InputsNotApplied", message)
+    else:
+        p.conditions.set(Type.RECONCILING, FALSE, "Reconciled")
+
+
+def _inputs_value(p: Pass, awaiting_approval: str) -> ConditionValue | None:
+    """10 §17, in its order; None leaves the condition as it is."""
+    if p.running_apply:
+        return ConditionValue(FALSE, "ApplyRunning", f"Job {p.running_apply}")
+    if p.state is None:
+        old = p.conditions[Type.INPUTS_APPLIED]
+        if old is None or old.reason != "ApplyRunning":
+            return None
+        text = "the apply is over and the state was not read yet"
+        return ConditionValue(UNKNOWN, "InputsUnavailable", text)
+    if awaiting_approval:
+        return ConditionValue(FALSE, "AwaitingApproval", awaiting_approval)
+    if p.inputs.values is None:
+        return ConditionValue(UNKNOWN, "InputsUnavailable", _unavailable(p))
+    if last_apply_failed(p):
+        return ConditionValue(FALSE, "InputsApplyFailed", "the last apply did not succeed")
+    applied = p.state.inputs_hash
+    if not applied or applied != p.inputs.hash:
+        return ConditionValue(FALSE, "ApplyPending", "the current inputs are not applied yet")
+    return _APPLIED
+
+
+def _unavailable(p: Pass) -> str:
+    gate = p.inputs.gate
+    if gate is not None:
+        return f"the inputs cannot be built: {gate.reason}"
+    return "the inputs were not built because the state cannot be used"

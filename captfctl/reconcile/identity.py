@@ -1,0 +1,126 @@
+"""Which credentials an object may use (30 §10.1, 40 §9.1)."""
+
+from dataclasses import dataclass
+
+from captfctl.cluster.door import Door
+from captfctl.model.conditions import FALSE, TRUE
+from captfctl.model.core import Secret
+from captfctl.model.identity import TerraformClusterIdentity
+from captfctl.model.names import credentials_mirror
+from captfctl.model.resources import NAMESPACES, SECRETS, TERRAFORM_CLUSTER_IDENTITIES
+from captfctl.model.terraform import IdentityKind, IdentityRef
+from captfctl.reconcile.cache import find
+from captfctl.reconcile.selectors import matches, matches_everything
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A reference resolved for one object. `local`: a Secret of the object's own namespace."""
+
+    name: str
+    local: bool = False
+
+    @classmethod
+    def of(cls, ref: IdentityRef | None) -> "Identity":
+        if ref is None:
+            return cls("")
+        return cls(ref.name, ref.kind is IdentityKind.SECRET)
+
+    @property
+    def kind(self) -> str:
+        """`Secret`, or empty for a `TerraformClusterIdentity`, as the records have it."""
+        return IdentityKind.SECRET.value if self.local else ""
+
+    @property
+    def secret(self) -> str:
+        """The Secret of the object's namespace that its Jobs get."""
+        return self.name if self.local else credentials_mirror(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What `IdentityAllowed` says. `source`: the Secret to use, when it may be used.
+
+    `revoked`: a mirror made earlier must go. `denied`: the label of `captf_identity_denied_total`.
+    """
+
+    status: str
+    reason: str
+    message: str = ""
+    source: Secret | None = None
+    revoked: bool = False
+    denied: str = ""
+
+
+def _not_found(message: str, *, revoked: bool = False) -> Verdict:
+    return Verdict(FALSE, "IdentityNotFound", message, revoked=revoked, denied="notfound")
+
+
+def check(door: Door, identity: Identity, namespace: str) -> Verdict:
+    """Read everything live. Raises the door's error for what is neither a yes nor a no."""
+    if not identity.name:
+        return _not_found("spec.identityRef names no identity")
+    if identity.local:
+        return _local(door, identity, namespace)
+    found = find(door, TERRAFORM_CLUSTER_IDENTITIES, "", identity.name)
+    if found is None:
+        message = f"TerraformClusterIdentity {identity.name} does not exist"
+        return _not_found(message, revoked=True)
+    if not allows(door, found, namespace):
+        message = (
+            f"TerraformClusterIdentity {identity.name} does not allow namespace {namespace}: "
+            "see its spec.allowedNamespaces"
+        )
+        return Verdict(FALSE, "NamespaceNotAllowed", message, revoked=True, denied="namespace")
+    return _source(door, found)
+
+
+def _local(door: Door, identity: Identity, namespace: str) -> Verdict:
+    secret = find(door, SECRETS, namespace, identity.name)
+    if secret is None:
+        return _secret_missing(namespace, identity.name)
+    return Verdict(TRUE, "LocalSecret", source=secret)
+
+
+def _secret_missing(namespace: str, name: str) -> Verdict:
+    message = f"Secret {namespace}/{name} does not exist"
+    return Verdict(FALSE, "SecretNotFound", message, denied="notfound")
+
+
+def allows(door: Door, identity: TerraformClusterIdentity, namespace: str) -> bool:
+    """Whether objects of the namespace may use the identity (30 §10.1)."""
+    allowed = identity.spec.allowed_namespaces
+    if allowed is None:
+        return False
+    if namespace in allowed.names:
+        return True
+    if allowed.selector is None:
+        return False
+    if matches_everything(allowed.selector):
+        return True
+    found = find(door, NAMESPACES, "", namespace)
+    if found is None:
+        return False
+    try:
+        return matches(allowed.selector, found.metadata.labels)
+    except ValueError:
+        return False
+
+
+def _source(door: Door, identity: TerraformClusterIdentity) -> Verdict:
+    ref = identity.spec.secret_ref
+    if ref is None:
+        return _not_found(f"TerraformClusterIdentity {identity.metadata.name} names no Secret")
+    secret = find(door, SECRETS, ref.namespace, ref.name)
+    if secret is None:
+        return _secret_missing(ref.namespace, ref.name)
+    missing = missing_keys(identity, secret)
+    if missing:
+        message = f"Secret {ref.namespace}/{ref.name} lacks required keys: {', '.join(missing)}"
+        return Verdict(FALSE, "CredentialsIncomplete", message)
+    return Verdict(TRUE, "IdentityAllowed", source=secret)
+
+
+def missing_keys(identity: TerraformClusterIdentity, secret: Secret) -> list[str]:
+    """The required keys that the Secret lacks, sorted; never a value."""
+    return sorted(set(identity.spec.required_keys) - set(secret.data))

@@ -1,0 +1,77 @@
+"""What a pass counts (50 §17). The manager turns it into Prometheus series."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from captfctl.jobs.bookkeeping import CountedRun
+from captfctl.model.ops import Op
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gauges:
+    """What is shown of one object after a pass. None: nothing to show, the series goes.
+
+    `ready` and `healthy` are 1, 0, or -1 for unknown. `last_success` holds the scheduled ops only.
+    """
+
+    ready: int
+    healthy: int
+    drift_detected: bool
+    state_resources: int | None = None
+    state_bytes: int | None = None
+    inputs_bytes: int | None = None
+    last_success: Mapping[Op, datetime] = field(default_factory=dict)
+
+
+class Metrics(Protocol):
+    def run_finished(self, kind: str, run: CountedRun) -> None:
+        """Once per finished Job, across restarts and replicas."""
+        ...
+
+    def decided(self, kind: str, op: str, reason: str) -> None:
+        """`op` is the operation, `finalizer` when the object is let go without a Job, or `none`."""
+        ...
+
+    def lease_wait(self, kind: str, reason: str) -> None: ...
+
+    def state_unreadable(self, kind: str, reason: str) -> None: ...
+
+    def outputs_invalid(self, kind: str, reason: str) -> None: ...
+
+    def identity_denied(self, reason: str) -> None: ...
+
+    def inputs_changed(self, kind: str) -> None: ...
+
+    def force_unlocked(self, kind: str) -> None: ...
+
+    def show(self, kind: str, namespace: str, name: str, gauges: Gauges) -> None: ...
+
+    def forget(self, kind: str, namespace: str, name: str) -> None:
+        """The object is gone: so are its series."""
+        ...
+
+
+class NoMetrics:
+    """Counts nothing."""
+
+    def run_finished(self, kind: str, run: CountedRun) -> None: ...
+
+    def decided(self, kind: str, op: str, reason: str) -> None: ...
+
+    def lease_wait(self, kind: str, reason: str) -> None: ...
+
+    def state_unreadable(self, kind: str, reason: str) -> None: ...
+
+    def outputs_invalid(self, kind: str, reason: str) -> None: ...
+
+    def identity_denied(self, reason: str) -> None: ...
+
+    def inputs_changed(self, kind: str) -> None: ...
+
+    def force_unlocked(self, kind: str) -> None: ...
+
+    def show(self, kind: str, namespace: str, name: str, gauges: Gauges) -> None: ...
+
+    def forget(self, kind: str, namespace: str, name: str) -> None: ...

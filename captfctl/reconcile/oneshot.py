@@ -1,0 +1,214 @@
+"""What a pass would decide, without doing it (10 §20): for `captfctl reconcile --dry-run`."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from captfctl.clock import Clock
+from captfctl.cluster.door import Door
+from captfctl.cluster.errors import NotFound
+from captfctl.controller import Result
+from captfctl.decide import Action, Decision, Reason, explain
+from captfctl.model import keys, names
+from captfctl.model.capi import Cluster
+from captfctl.model.conditions import TRUE, Type
+from captfctl.model.meta import Condition, OwnerReference
+from captfctl.model.ops import Op
+from captfctl.model.resources import CLUSTERS, INFRASTRUCTURE, TERRAFORM_CLUSTERS
+from captfctl.model.terraform import TerraformCluster
+from captfctl.reconcile import preamble
+from captfctl.reconcile.act import Obstacle, prepare
+from captfctl.reconcile.cache import DoorCache, find
+from captfctl.reconcile.context import Pass
+from captfctl.reconcile.env import Env
+from captfctl.reconcile.events import NoRecorder
+from captfctl.reconcile.metrics import NoMetrics
+from captfctl.reconcile.owners import CLUSTER_KIND, KIND
+from captfctl.reconcile.paused import paused_branch
+from captfctl.reconcile.run import decide
+from captfctl.reconcile.settings import Settings
+from captfctl.reconcile.setup import set_up
+
+# Of one object: its finalizer, and the end of a pause, each end a pass.
+_PREAMBLES = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """What the next pass would do.
+
+    `reason` is the decision's, or why nothing is decided (a condition's reason: `Paused`,
+    `WaitingForOwner`). `explanation` is the reason in words. `waiting` tells what keeps a due Job
+    from starting; empty when nothing does. `requeue_after` in seconds, 0: not until a change.
+    """
+
+    action: Action
+    op: Op | None
+    reason: str
+    explanation: str
+    requeue_after: float
+    waiting: str
+    job: str
+    conditions: tuple[Condition, ...]
+
+
+def evaluate(door: Door, key: tuple[str, str], clock: Clock, settings: Settings) -> Evaluation:
+    """Evaluate the `TerraformCluster` `key` = (namespace, name) in `door`.
+
+    What a pass writes before it decides (finalizer, copied credentials) is written to `door`: give
+    it an in-memory store. No Job is created. Raises `NotFound` for an object that is not there, and
+    what the pass would raise.
+    """
+    namespace, name = key
+    _adopt_as_cluster_api_does(door, door.get(TERRAFORM_CLUSTERS, name, namespace))
+    env = Env(
+        door=door,
+        cache=DoorCache(door),
+        clock=clock,
+        settings=settings,
+        recorder=NoRecorder(),
+        metrics=NoMetrics(),
+        random_bytes=bytes,  # no key made here is ever used
+    )
+    result: Pass | Result = Result()
+    for _ in range(_PREAMBLES):
+        obj = find(door, TERRAFORM_CLUSTERS, namespace, name)
+        if obj is None:
+            return _released()
+        result = preamble.enter(env, obj)
+        if isinstance(result, Pass):
+            return _evaluate(result)
+        if result.requeue_after:
+            break
+    left = find(door, TERRAFORM_CLUSTERS, namespace, name)
+    assert isinstance(result, Result)
+    return _released() if left is None else _undecided(left.status.conditions, result)
+
+
+def _evaluate(p: Pass) -> Evaluation:
+    set_up(p)
+    if p.paused:
+        return _undecided(p.conditions.list(), paused_branch(p))
+    decided = decide(p)
+    if isinstance(decided, Result):
+        if p.let_go:
+            return _released()
+        return _undecided(p.conditions.list(), decided, p)
+    return _decided(p, decided)
+
+
+def _decided(p: Pass, decision: Decision) -> Evaluation:
+    requeue, waiting, job = decision.requeue_seconds, "", ""
+    if decision.action is Action.JOB:
+        ready = prepare(p, decision)
+        if isinstance(ready, Obstacle):
+            requeue, waiting = ready.requeue.total_seconds(), _why(p, ready)
+        else:
+            job = ready.run.name
+    return Evaluation(
+        action=decision.action,
+        op=decision.op,
+        reason=decision.reason.value,
+        explanation=explain(decision),
+        requeue_after=requeue,
+        waiting=waiting,
+        job=job,
+        conditions=tuple(p.conditions.list()),
+    )
+
+
+def _why(p: Pass, obstacle: Obstacle) -> str:
+    if obstacle.value is not None:
+        return f"{obstacle.value.reason}: {obstacle.value.message}"
+    blocking = _blocking(p.conditions.list())
+    return f"{blocking.type}: {blocking.reason}: {blocking.message}" if blocking else ""
+
+
+_ORDER = (
+    Type.PAUSED,
+    Type.DELETION_BLOCKED,
+    Type.DEPENDENCIES_READY,
+    Type.IDENTITY_ALLOWED,
+    Type.CREDENTIALS_MIRRORED,
+    Type.RUNNER_RBAC_READY,
+    Type.STATE_READABLE,
+)
+_TRUE_BLOCKS = frozenset({Type.PAUSED, Type.DELETION_BLOCKED})
+
+
+def _blocking(conditions: Iterable[Condition]) -> Condition | None:
+    """The condition that keeps the object from going on, the earliest of a pass first."""
+    found = {condition.type: condition for condition in conditions}
+    for kind in _ORDER:
+        condition = found.get(kind)
+        if condition is not None and (condition.status == TRUE) == (kind in _TRUE_BLOCKS):
+            return condition
+    return None
+
+
+def _undecided(
+    conditions: Iterable[Condition], result: Result, p: Pass | None = None
+) -> Evaluation:
+    listed = tuple(conditions)
+    job = p.books.active.metadata.name if p and p.books and p.books.active else ""
+    blocking = None if job else _blocking(listed)
+    reason, text = (blocking.reason, blocking.message) if blocking else ("UpToDate", "")
+    if job:
+        reason, text = Reason.JOB_ACTIVE.value, f"Job {job} is running"
+    return Evaluation(
+        action=Action.NONE,
+        op=None,
+        reason=reason,
+        explanation=text or reason,
+        requeue_after=result.requeue_after,
+        waiting="",
+        job=job,
+        conditions=listed,
+    )
+
+
+def _released() -> Evaluation:
+    return Evaluation(
+        action=Action.DROP_FINALIZER,
+        op=None,
+        reason=Reason.DELETING_WITHOUT_STATE.value,
+        explanation="there is nothing left to destroy: the finalizer is removed",
+        requeue_after=0.0,
+        waiting="",
+        job="",
+        conditions=(),
+    )
+
+
+def _adopt_as_cluster_api_does(door: Door, obj: TerraformCluster) -> None:
+    """Set the owner reference and label of the Cluster that refers to the object (30 §2.2.1).
+
+    Files describe what people write; this part is Cluster API's to add.
+    """
+    if any(ref.kind == CLUSTER_KIND for ref in obj.metadata.owner_references):
+        return
+    owner = _referring(door, obj)
+    if owner is None:
+        return
+    obj.metadata.owner_references.append(
+        OwnerReference(
+            api_version=CLUSTERS.api_version,
+            kind=CLUSTER_KIND,
+            name=owner.metadata.name,
+            uid=owner.metadata.uid,
+        )
+    )
+    label = names.label_value(owner.metadata.name)
+    obj.metadata.labels.setdefault(keys.CLUSTER_NAME, label)
+    door.update(TERRAFORM_CLUSTERS, obj)
+
+
+def _referring(door: Door, obj: TerraformCluster) -> Cluster | None:
+    try:
+        clusters = door.list(CLUSTERS, obj.metadata.namespace).items
+    except NotFound:
+        return None  # the kind is not installed here
+    for cluster in clusters:
+        ref = cluster.spec.infrastructure_ref
+        if ref and (ref.api_group, ref.kind, ref.name) == (INFRASTRUCTURE, KIND, obj.metadata.name):
+            return cluster
+    return None

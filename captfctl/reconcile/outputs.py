@@ -1,0 +1,43 @@
+"""Writing what the module's outputs say to the object (60 §8.1)."""
+
+import msgspec
+
+from captfctl.contract.build import endpoint_input_was_null
+from captfctl.contract.mapping import map_cluster
+from captfctl.contract.outputs import decode_cluster
+from captfctl.model import keys
+from captfctl.model.conditions import UNKNOWN, Type
+from captfctl.model.events import Action, Note
+from captfctl.model.terraform import ControlPlaneEndpoint
+from captfctl.reconcile.context import Pass
+from captfctl.reconcile.inputs import previous_tfvars
+from captfctl.state.reader import State
+
+
+def map_outputs(p: Pass, state: State) -> None:
+    outputs = decode_cluster({name: output.value for name, output in state.outputs.items()})
+    mapped = map_cluster(
+        p.obj,
+        p.lookup.cluster,
+        outputs,
+        state_has_hash=bool(state.inputs_hash),
+        endpoint_input_was_null=endpoint_input_was_null(previous_tfvars(p)),
+    )
+    p.set(Type.OUTPUTS_VALID, mapped.outputs_valid)
+    if mapped.infrastructure_healthy is not None:
+        p.set(Type.INFRASTRUCTURE_HEALTHY, mapped.infrastructure_healthy)
+    else:
+        p.conditions.set_default(Type.INFRASTRUCTURE_HEALTHY, UNKNOWN, "WaitingForProvisioning")
+    if mapped.endpoint_available is not None:
+        p.set(Type.ENDPOINT_AVAILABLE, mapped.endpoint_available)
+    if mapped.endpoint is not None:
+        p.obj.spec.control_plane_endpoint = ControlPlaneEndpoint(
+            host=mapped.endpoint.host, port=mapped.endpoint.port
+        )
+        p.obj.metadata.annotations[keys.ENDPOINT_SOURCE] = "module"
+    p.obj.status.failure_domains = list(mapped.failure_domains)
+    p.obj.status.exports = msgspec.Raw(mapped.exports)
+    if mapped.provisioned and not p.provisioned:
+        p.latch_provisioned()
+        p.later.append(Note("Provisioned", "the infrastructure is provisioned", Action.RECONCILE))
+    p.later.extend(mapped.notes)

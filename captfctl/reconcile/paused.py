@@ -1,0 +1,27 @@
+"""The pass of a paused object: it reads what finished and starts nothing (10 §6, 50 §4)."""
+
+from captfctl.controller import Result
+from captfctl.decide import constants
+from captfctl.model.conditions import TRUE, Type
+from captfctl.reconcile import active, bookkeeping
+from captfctl.reconcile.context import Pass
+from captfctl.reconcile.finish import finish
+
+
+def paused_branch(p: Pass) -> Result:
+    if p.deleting:
+        p.conditions.set(
+            Type.DELETING,
+            TRUE,
+            "Deleting",
+            "waits until the object is no longer paused: a paused object is not destroyed",
+        )
+    books = bookkeeping.keep(p)
+    if books.active is not None:
+        stuck = active.remove_if_stuck(p, books.active)
+        if stuck is None or not stuck.deleted:
+            active.show(p, books.active)
+            return finish(p)
+    if not active.settle(p):
+        return finish(p, constants.LAG_REQUEUE)
+    return finish(p)

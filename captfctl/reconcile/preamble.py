@@ -1,0 +1,187 @@
+"""What comes before a pass proper: deletion modes, owner, finalizer, pause (10 §4, 50 §2 P0–P4)."""
+
+from datetime import timedelta
+
+from captfctl.cluster.errors import Conflict
+from captfctl.controller import Result
+from captfctl.decide import constants
+from captfctl.errors import CaptfError
+from captfctl.jobs.lag import Lag, check_lag
+from captfctl.jobs.reader import own_jobs
+from captfctl.jobs.results import Outcome, outcome
+from captfctl.model import keys
+from captfctl.model.conditions import FALSE, TRUE, Type
+from captfctl.model.events import Action, Note
+from captfctl.model.resources import TERRAFORM_CLUSTERS
+from captfctl.model.terraform import TerraformCluster
+from captfctl.reconcile import owners
+from captfctl.reconcile.context import Pass
+from captfctl.reconcile.dependents import dependents
+from captfctl.reconcile.env import Env
+from captfctl.reconcile.owners import Gate
+from captfctl.reconcile.retain import retain
+from captfctl.reconcile.sweep import sweep_quietly
+from captfctl.reconcile.transitions import notes
+from captfctl.state.reader import StateProblem, Unreadable, read_state
+from captfctl.state.records import read_records
+from captfctl.state.verdict import ever_applied
+
+DONE = Result()
+
+
+def after(delay: timedelta) -> Result:
+    return Result(delay.total_seconds())
+
+
+def enter(env: Env, cached: TerraformCluster) -> Pass | Result:
+    """The pass to go on with (`paused` tells which branch), or where it ends already."""
+    obj = TERRAFORM_CLUSTERS.copy(cached)
+    obj.api_version, obj.kind = TERRAFORM_CLUSTERS.api_version, TERRAFORM_CLUSTERS.kind
+    p = Pass(env, obj, owners.look_up(env.cache, obj))
+    try:
+        return _stages(p)
+    except Conflict:
+        return after(constants.CONFLICT_REQUEUE)
+
+
+def _stages(p: Pass) -> Pass | Result:
+    if p.deleting and not p.has_finalizer():
+        return DONE  # it is no longer, or never was, ours to take down
+    if p.deleting:
+        _convert_foreground_deletion(p)
+    if keys.MANAGED_BY in p.obj.metadata.annotations:
+        return _externally_managed(p)
+    ended = _owner_stage(p)
+    if ended is not None:
+        return ended
+    if not p.deleting and not p.has_finalizer():
+        p.write_now(lambda obj: obj.metadata.finalizers.append(keys.CLUSTER_FINALIZER))
+        return DONE  # the write starts the next pass
+    if _resumed(p):
+        return DONE
+    p.before = p.conditions.list()
+    return p
+
+
+def _convert_foreground_deletion(p: Pass) -> None:
+    """Or else the garbage collector takes the Job and the state before the destroy."""
+    if keys.FOREGROUND_DELETION not in p.obj.metadata.finalizers:
+        return
+    p.write_now(lambda obj: obj.metadata.finalizers.remove(keys.FOREGROUND_DELETION))
+    p.record(
+        Note(
+            "ForegroundDeletionConverted",
+            f"finalizer {keys.FOREGROUND_DELETION} taken off: what the destroy needs must outlive "
+            "the request to delete",
+            Action.DELETE,
+        )
+    )
+
+
+def _externally_managed(p: Pass) -> Result:
+    """50 §6. A live object is not touched; one that goes leaves its state behind."""
+    if not p.deleting:
+        return DONE
+    if _runs_something(p):
+        return after(constants.GATE_REQUEUE)
+    kept = retain(p)
+    p.drop_finalizer()
+    p.persist()
+    text = f"externally managed: nothing was destroyed; {kept}"
+    p.record(Note("ExternallyManagedReleased", text, Action.DELETE))
+    _let_go(p)
+    return DONE
+
+
+def _owner_stage(p: Pass) -> Result | None:
+    """None: go on. A deleting object goes on whatever its owner."""
+    if p.deleting:
+        if p.lookup.reference is None and _nothing_to_take_down(p):
+            return _release(p)
+        return None
+    gate = p.lookup.gate
+    if gate is None:
+        return None
+    close_gate(p, gate)
+    p.persist()
+    p.record(*notes(p.before, p.conditions.list()))
+    return after(constants.GATE_REQUEUE) if p.lookup.reference is None else DONE
+
+
+def close_gate(p: Pass, gate: Gate) -> None:
+    """`DependenciesReady`, and `Ready` while the object was never ready (31 §2.1)."""
+    p.conditions.set(Type.DEPENDENCIES_READY, gate.status, gate.reason, gate.message)
+    if not p.provisioned:
+        reason = "NotReady" if gate.status == FALSE else "ReadyUnknown"
+        p.conditions.set(Type.READY, gate.status, reason, f"{gate.reason}: {gate.message}")
+
+
+def _nothing_to_take_down(p: Pass) -> bool:
+    """Ownerless release (50 §5). Whatever cannot be read counts as something."""
+    if dependents(p):
+        return False
+    try:
+        state = read_state(p.env.door, p.owner)
+        if not isinstance(state, Unreadable) or state.problem is not StateProblem.NO_STATE:
+            return False
+        if _runs_something(p):
+            return False
+        records = read_records(p.env.door, p.owner)
+        return not ever_applied(p.env.door, p.owner, records, provisioned=p.provisioned)
+    except CaptfError:
+        return False
+
+
+def _runs_something(p: Pass) -> bool:
+    """A Job in the cache, one that the cache does not show yet, or a live run lease."""
+    jobs = own_jobs(p.env.cache, p.owner)
+    if any(outcome(job) is Outcome.RUNNING for job in jobs):
+        return True
+    active = p.obj.status.active_job
+    lag = check_lag(
+        p.env.door,
+        p.env.leases,
+        p.owner,
+        listed=[job.metadata.name for job in jobs],
+        active_job=active.name if active else "",
+        block_move=keys.BLOCK_MOVE in p.obj.metadata.annotations,
+        deleting=p.deleting,
+    )
+    return lag is Lag.LAGGING or p.env.leases.run_lease_live(p.owner)
+
+
+def _release(p: Pass) -> Result:
+    p.drop_finalizer()
+    p.persist()
+    text = "finalizer removed: it has no owner, and nothing was ever created"
+    p.record(Note("FinalizerRemoved", text, Action.DELETE))
+    _let_go(p)
+    return DONE
+
+
+def _let_go(p: Pass) -> None:
+    p.env.metrics.forget(p.kind, p.owner.namespace, p.owner.name)
+    sweep_quietly(p.env.door, p.owner.namespace)
+
+
+def _resumed(p: Pass) -> bool:
+    """Set `Paused` and, on a change, write it. True: just unpaused, and that ends this pass."""
+    old = p.conditions[Type.PAUSED]
+    was = old is not None and old.status == TRUE
+    cause = owners.paused_by(p.obj, p.lookup.cluster)
+    p.paused = bool(cause)
+    if cause:
+        p.conditions.set(Type.PAUSED, TRUE, "Paused", cause)
+    else:
+        p.conditions.set(Type.PAUSED, FALSE, "NotPaused")
+    if p.paused == was:
+        return False
+    p.persist()
+    p.record(_pause_note(cause))
+    return not p.paused
+
+
+def _pause_note(cause: str) -> Note:
+    if cause:
+        return Note("Paused", f"no Job starts while {cause}", Action.RECONCILE)
+    return Note("Resumed", "no longer paused", Action.RECONCILE)

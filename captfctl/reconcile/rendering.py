@@ -1,0 +1,137 @@
+"""What a decided operation renders, on which image, under which name (10 §11.1)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from captfctl.contract.render import render
+from captfctl.decide import Decision, Reason
+from captfctl.jobs.results import next_attempt
+from captfctl.jobs.run import RunSpec
+from captfctl.model.ops import Op
+from captfctl.model.terraform import IdentityKind
+from captfctl.reconcile import inputs
+from captfctl.reconcile.context import Pass
+from captfctl.reconcile.finish import last_apply_failed
+from captfctl.reconcile.images import Images, choose, fallback_image
+from captfctl.state.records import Record, unpullable_images
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A run ready to be started. `record` is what a destroy was rendered from, if anything."""
+
+    run: RunSpec
+    images: Images
+    record: Record | None = None
+
+
+def render_run(p: Pass, decision: Decision) -> Rendered | None:
+    """None: there is nothing to render from. Raises `InputsTooLarge` and `ContractError`."""
+    op = decision.op
+    assert op is not None
+    if op in (Op.APPLY, Op.PLAN):
+        return _current(p, decision, op)
+    return _of_state(p, op)
+
+
+def _current(p: Pass, decision: Decision, op: Op) -> Rendered | None:
+    files = _current_files(p)
+    if files is None:
+        return None
+    remediation = decision.reason is Reason.DRIFT_REMEDIATION
+    image = p.obj.spec.source.image
+    tick = f"remediate/{_stamp(p.obj.status.last_drift_check)}" if remediation else ""
+    applies = op is Op.APPLY
+    run = _run(
+        p,
+        op,
+        files,
+        Images(image),
+        inputs_hash=p.inputs.hash,
+        tick=tick,
+        plan=decision.plan,
+        expect_plan=decision.expect_plan,
+        allow_deletes=decision.allow_deletes,
+        drift_remediation=applies and remediation,
+        after_failed_apply=applies and last_apply_failed(p),
+        after_interrupted_apply=p.records.marks.interrupted_apply if applies else "",
+    )
+    return Rendered(run, Images(image))
+
+
+def _of_state(p: Pass, op: Op) -> Rendered | None:
+    """A run that works with what was applied. A destroy takes the record, not current wishes."""
+    assert p.state is not None
+    state_hash = p.state.inputs_hash
+    record = p.records.for_run(state_hash)
+    files = _files_for(p, op, record)
+    if files is None:
+        return None
+    images = choose(
+        record, fallback_image(p.obj, p.records, op), unpullable_images(p.records, p.now)
+    )
+    last = {Op.REFRESH: p.obj.status.last_refresh, Op.DRIFT: p.obj.status.last_drift_check}.get(op)
+    run = _run(p, op, files, images, inputs_hash=state_hash, tick=_stamp(last))
+    return Rendered(run, images, record if op is Op.DESTROY else None)
+
+
+def _files_for(p: Pass, op: Op, record: Record | None) -> Mapping[str, bytes] | None:
+    if op is not Op.DESTROY:
+        return _current_files(p)
+    if record is not None:
+        return record.files
+    inputs.build_for_destroy(p)
+    return _current_files(p)
+
+
+def _current_files(p: Pass) -> Mapping[str, bytes] | None:
+    if p.inputs.values is None:
+        return None
+    return render(p.inputs.values, p.inputs.variables or {}).data()
+
+
+def _run(
+    p: Pass,
+    op: Op,
+    files: Mapping[str, bytes],
+    images: Images,
+    *,
+    inputs_hash: str,
+    tick: str,
+    plan: str = "",
+    expect_plan: str = "",
+    allow_deletes: str = "",
+    drift_remediation: bool = False,
+    after_failed_apply: bool = False,
+    after_interrupted_apply: str = "",
+) -> RunSpec:
+    policy = p.obj.spec.source.image_pull_policy
+    lock = p.kept.lock
+    return RunSpec(
+        owner=p.owner,
+        op=op,
+        attempt=next_attempt(p.kept.jobs, op),
+        inputs_hash=inputs_hash,
+        image=images.image,
+        files=files,
+        credentials_secret=p.identity.secret,
+        tick=tick,
+        image_pull_policy=policy.value if policy else "",
+        fallback_images=images.fallbacks,
+        policy=p.policy,
+        identity=p.identity.name,
+        identity_kind=IdentityKind.SECRET if p.identity.local else None,
+        force_unlock=lock.force_unlock if lock is not None else "",
+        plan=plan,
+        expect_plan=expect_plan,
+        allow_deletes=allow_deletes,
+        drift_remediation=drift_remediation,
+        after_failed_apply=after_failed_apply,
+        after_interrupted_apply=after_interrupted_apply,
+    )
+
+
+def _stamp(moment: datetime | None) -> str:
+    """RFC 3339, whole seconds; empty for never."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if moment else ""

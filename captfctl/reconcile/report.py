@@ -1,0 +1,70 @@
+"""What a written pass tells the world: transition events, counters, gauges (10 §10.5, 50 §17)."""
+
+from datetime import datetime
+
+from captfctl.model.conditions import FALSE, TRUE, Type
+from captfctl.model.meta import Condition
+from captfctl.model.ops import Op
+from captfctl.reconcile.context import Pass
+from captfctl.reconcile.metrics import Gauges
+from captfctl.reconcile.transitions import changed, notes
+
+_SCORES = {TRUE: 1, FALSE: 0}
+
+
+def transitions(p: Pass) -> None:
+    """Events and counters of the conditions that this pass changed."""
+    after = p.conditions.list()
+    p.record(*notes(p.before, after))
+    old = {condition.type: condition for condition in p.before}
+    for condition in after:
+        if changed(old.get(condition.type), condition):
+            _count(p, condition)
+
+
+def _count(p: Pass, condition: Condition) -> None:
+    if condition.status != FALSE:
+        return
+    if condition.type == Type.STATE_READABLE:
+        reason = condition.reason.removeprefix("State").lower()
+        p.env.metrics.state_unreadable(p.kind, reason)
+    elif condition.type == Type.OUTPUTS_VALID:
+        p.env.metrics.outputs_invalid(p.kind, condition.reason)
+
+
+def show(p: Pass) -> None:
+    """The object's gauges."""
+    state = p.state.state if p.state is not None else None
+    p.env.metrics.show(
+        p.kind,
+        p.owner.namespace,
+        p.owner.name,
+        Gauges(
+            ready=_score(p, Type.READY),
+            healthy=_score(p, Type.INFRASTRUCTURE_HEALTHY),
+            drift_detected=_score(p, Type.DRIFT_DETECTED) == 1,
+            state_resources=state.resources if state else None,
+            state_bytes=state.bytes if state else None,
+            inputs_bytes=p.inputs_bytes or None,
+            last_success=_last_success(p),
+        ),
+    )
+
+
+def _score(p: Pass, kind: Type) -> int:
+    found = p.conditions[kind]
+    return _SCORES.get(found.status, -1) if found is not None else -1
+
+
+def _last_success(p: Pass) -> dict[Op, datetime]:
+    """A series lasts while its op is scheduled: neither check is while deleting or paused."""
+    found = {}
+    for op in (Op.APPLY, Op.DESTROY):
+        newest = next((run for run in p.kept.finished if run.op is op and run.ok), None)
+        if newest is not None:
+            found[op] = newest.finished_at
+    scheduled = p.config.drift_interval and not p.deleting and not p.paused
+    checked = p.obj.status.last_drift_check
+    if scheduled and checked is not None:
+        found[Op.DRIFT] = checked
+    return found

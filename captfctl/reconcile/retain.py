@@ -1,0 +1,126 @@
+"""Keeping the state of an object that goes; finding what an earlier one kept (50 §8, 40 §12)."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from captfctl.cluster.errors import NotFound
+from captfctl.model import keys, names
+from captfctl.model.meta import ObjectMeta, PartialObject
+from captfctl.model.resources import SECRETS
+from captfctl.reconcile.context import Pass
+from captfctl.state.cleanup import delete_leases, delete_lock, delete_plan_key
+from captfctl.state.reader import State, Unreadable
+
+_METADATA = SECRETS.metadata_only()
+
+
+def retain(p: Pass) -> str:
+    """Disown and label state, backups and records, then remove what nobody needs any more.
+
+    Returns what was kept, in words. Each step may be repeated.
+    """
+    kept: Counter[str] = Counter()
+    for secret in _secrets(p):
+        meta = secret.metadata
+        what = _kept_as(p, meta)
+        if what and meta.labels.get(keys.RETAINED_FROM_UID, p.owner.uid) == p.owner.uid:
+            _disown(p, meta)
+            kept[what] += 1
+    delete_lock(p.env.door, p.owner)
+    delete_plan_key(p.env.door, p.owner)
+    delete_leases(p.env.door, p.owner)
+    return (
+        f"kept {kept['state']} state, {kept['backup']} backup and {kept['inputs']} inputs Secrets, "
+        f"labelled {keys.RETAINED_FROM_UID}={p.owner.uid}"
+    )
+
+
+def _secrets(p: Pass) -> list[PartialObject]:
+    return p.env.door.list(_METADATA, p.owner.namespace, labels=p.owner.selector).items
+
+
+def _kept_as(p: Pass, meta: ObjectMeta) -> str:
+    if meta.labels.get(keys.TFSTATE_SUFFIX) == p.owner.suffix:
+        return "state"
+    if meta.labels.get(keys.STATE_BACKUP_SUFFIX) == p.owner.suffix:
+        return "backup"
+    owner = p.owner
+    records = (
+        names.attempt_record(owner.kind, owner.name),
+        names.applied_record(owner.kind, owner.name),
+    )
+    return "inputs" if meta.name in records else ""
+
+
+def _disown(p: Pass, meta: ObjectMeta) -> None:
+    """Without the protection: a person may delete the Secret to discard what it stands for."""
+    _patch(
+        p,
+        meta,
+        owners=[ref for ref in meta.owner_references if ref.uid != p.owner.uid],
+        finalizers=[f for f in meta.finalizers if f != keys.STATE_PROTECTION],
+        label=p.owner.uid,
+    )
+
+
+def retained_uid(p: Pass, found: State | Unreadable) -> str:
+    """The UID of an earlier object that kept one of this object's Secrets; empty when none did."""
+    return next(iter(_foreign(p, _labelled(p, found))), "")
+
+
+def _foreign(p: Pass, metas: Iterable[ObjectMeta]) -> list[str]:
+    uids = {meta.labels.get(keys.RETAINED_FROM_UID, "") for meta in metas}
+    return sorted(uids - {"", p.owner.uid})
+
+
+def _labelled(p: Pass, found: State | Unreadable) -> list[ObjectMeta]:
+    """What this pass read anyway where that is enough, else every labelled Secret."""
+    records = [r for r in (p.records.attempt, p.records.applied) if r is not None]
+    read = [record.metadata for record in records]
+    if isinstance(found, State):
+        return [*read, *found.chunks]
+    labels = f"{p.owner.selector},{keys.RETAINED_FROM_UID}"
+    return [s.metadata for s in p.env.door.list(_METADATA, p.owner.namespace, labels=labels).items]
+
+
+def adopt_retained(p: Pass) -> int:
+    """Take the label off every Secret of the object; the number that carried another's."""
+    metas = [secret.metadata for secret in _secrets(p)]
+    carried = [meta for meta in metas if _foreign(p, [meta])]
+    for meta in carried:
+        _patch(p, meta, owners=None, finalizers=None, label=None)
+    return len(carried)
+
+
+def drop_own_label(p: Pass, found: State | Unreadable) -> None:
+    """A Retain that was cut short and then called off leaves no trace."""
+    for meta in _labelled(p, found):
+        if meta.labels.get(keys.RETAINED_FROM_UID) == p.owner.uid:
+            _patch(p, meta, owners=None, finalizers=None, label=None)
+
+
+def _patch(
+    p: Pass,
+    meta: ObjectMeta,
+    *,
+    owners: list[object] | None,
+    finalizers: list[str] | None,
+    label: str | None,
+) -> None:
+    change: dict[str, object] = {"labels": {keys.RETAINED_FROM_UID: label}}
+    if owners is not None and len(owners) != len(meta.owner_references):
+        change["ownerReferences"] = owners
+    if finalizers is not None and finalizers != meta.finalizers:
+        change["finalizers"] = finalizers
+    if label == meta.labels.get(keys.RETAINED_FROM_UID) and len(change) == 1:
+        return
+    try:
+        p.env.door.patch(
+            _METADATA,
+            meta.name,
+            p.owner.namespace,
+            {"metadata": change},
+            resource_version=meta.resource_version,
+        )
+    except NotFound:
+        return

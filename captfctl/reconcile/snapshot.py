@@ -1,0 +1,73 @@
+"""Everything the decision depends on, put together (10 §8.1)."""
+
+from datetime import timedelta
+
+from captfctl.decide import DecideInput, Jobs, State
+from captfctl.jobs.policy import failed_limit
+from captfctl.model import keys
+from captfctl.model.conditions import TRUE, Type
+from captfctl.model.ops import Op
+from captfctl.model.terraform import DriftAction
+from captfctl.reconcile.context import Pass
+from captfctl.reconcile.deletion import retaining
+from captfctl.reconcile.finish import last_apply_failed
+from captfctl.reconcile.state_step import pending
+
+
+def snapshot(p: Pass) -> DecideInput:
+    """The `TerraformCluster` as `decide_op` sees it. Live plans (41) and a requested restore
+    (10 §11.2) are further fields of it."""
+    status, config = p.obj.status, p.config
+    newest = p.kept.newest(Op.APPLY)
+    return DecideInput(
+        now=p.now,
+        deleting=p.deleting,
+        mutable=True,
+        state=_state(p),
+        jobs=_jobs(p),
+        last_refresh=status.last_refresh,
+        last_drift_check=status.last_drift_check,
+        drift_interval=config.drift_interval,
+        last_apply_succeeded=newest.finished_at if newest is not None and newest.ok else None,
+        pending_refreshes=status.pending_refreshes,
+        remediate=config.drift_action is DriftAction.REMEDIATE and _drifted(p),
+        health_interval=timedelta(0),  # machines only
+        uid=p.owner.uid,
+        created=p.obj.metadata.creation_timestamp,
+        state_held=p.deleting and p.state is not None and p.state.held,
+        retain=retaining(p),
+        manual_apply=config.manual_apply,
+    )
+
+
+def _state(p: Pass) -> State:
+    view = p.state
+    return State(
+        exists=view is not None and view.state is not None,
+        inputs_hash=view.inputs_hash if view is not None else "",
+        current_hash=p.inputs.hash,
+        pending=pending(p),
+    )
+
+
+def _jobs(p: Pass) -> Jobs:
+    books = p.kept
+    newest = books.newest(Op.APPLY)
+    blocked = newest if newest is not None and newest.blocked else None
+    annotations = blocked.job.metadata.annotations if blocked else {}
+    return Jobs(
+        failures={op: found.count for op, found in books.failures.items()},
+        last_failure={op: f.last for op, f in books.failures.items() if f.last is not None},
+        failed_limit=failed_limit(p.policy),
+        remediation_failures=books.remediation_failures,
+        last_apply_failed=last_apply_failed(p),
+        blocked_hash=annotations.get(keys.INPUTS_HASH, ""),
+        blocked_at=blocked.finished_at if blocked else None,
+        blocked_approval=annotations.get(keys.APPROVAL_HASH, ""),
+        empty_plan=books.empty_plan,
+    )
+
+
+def _drifted(p: Pass) -> bool:
+    found = p.conditions[Type.DRIFT_DETECTED]
+    return found is not None and found.status == TRUE

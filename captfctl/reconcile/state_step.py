@@ -1,0 +1,153 @@
+"""Reading the state and taking over what it says (10 §12, §13; 40 §5, §7).
+
+Backups (40 §10) join `_readable` between the adoption and the outputs.
+"""
+
+import logging
+from datetime import datetime
+
+from captfctl.cluster.errors import Conflict
+from captfctl.jobs.results import FinishedRun
+from captfctl.model import keys
+from captfctl.model.conditions import FALSE, TRUE, UNKNOWN, Type
+from captfctl.model.events import Action, Note
+from captfctl.model.ops import Op
+from captfctl.model.terraform import TerraformCluster
+from captfctl.reconcile.context import DecideAgain, Pass, StateView
+from captfctl.reconcile.outputs import map_outputs
+from captfctl.state.adopt import AdoptionSource, adopt
+from captfctl.state.lock import LockHolder
+from captfctl.state.reader import State, StateProblem, Unreadable
+from captfctl.state.records import confirm_no_resources, mark_applied, read_records
+from captfctl.state.verdict import Verdict, judge
+
+log = logging.getLogger(__name__)
+
+
+def take_over(p: Pass, found: State | Unreadable) -> None:
+    """Set `StateReadable` and everything that follows from the state."""
+    if isinstance(found, Unreadable):
+        _unreadable(p, found)
+    else:
+        _readable(p, found)
+
+
+def _unreadable(p: Pass, found: Unreadable) -> None:
+    verdict = _verdict(p, found)
+    if verdict.reason == "ApplyOutcomeUnknown" and _confirmed(p):
+        verdict = _verdict(p, found)
+    p.conditions.set(Type.STATE_READABLE, verdict.status, verdict.reason, verdict.message)
+    if found.problem is StateProblem.NO_STATE and not verdict.held:
+        p.conditions.set_default(Type.OUTPUTS_VALID, UNKNOWN, "OutputsPending")
+        p.conditions.set_default(Type.INFRASTRUCTURE_HEALTHY, UNKNOWN, "WaitingForProvisioning")
+    p.state = StateView(None, verdict.held)
+
+
+def _verdict(p: Pass, found: Unreadable) -> Verdict:
+    return judge(
+        p.env.door,
+        p.owner,
+        found,
+        p.records,
+        provisioned=p.provisioned,
+        deleting=p.deleting,
+    )
+
+
+def _confirmed(p: Pass) -> bool:
+    """Use up an operator's word that the unconfirmed apply created nothing (50 §7.1)."""
+    recorded = p.records.marks.interrupted_apply
+    named = p.obj.metadata.annotations.get(keys.CONFIRM_NO_RESOURCES)
+    if named is None:
+        return False
+    if named.strip() != recorded:
+        log.info(
+            "%s/%s: %s names another Job than %s and is left alone",
+            p.owner.namespace,
+            p.owner.name,
+            keys.CONFIRM_NO_RESOURCES,
+            recorded,
+        )
+        return False
+    confirm_no_resources(p.env.door, p.owner, recorded)
+    p.records = read_records(p.env.door, p.owner)
+    try:
+        p.write_now(_use_up_confirmation)
+    except Conflict as problem:
+        raise DecideAgain from problem
+    return True
+
+
+def _use_up_confirmation(obj: TerraformCluster) -> None:
+    obj.metadata.annotations.pop(keys.CONFIRM_NO_RESOURCES, None)
+
+
+def _readable(p: Pass, found: State) -> None:
+    _report(p)
+    status = p.obj.status
+    status.observed_state_serial = found.serial
+    taken = _adopt(p, found)
+    if isinstance(taken, Unreadable):
+        _unreadable(p, taken)
+        return
+    marks = p.records.marks
+    trusted = bool(taken.inputs_hash) or p.provisioned
+    if trusted and not marks.applied and p.records.attempt is not None:
+        mark_applied(p.env.door, p.owner)
+    p.state = StateView(taken)
+    map_outputs(p, taken)
+    _count_refreshes(p)
+
+
+def _report(p: Pass) -> None:
+    """A foreign lock does not stop Jobs: they wait for it, and fail if it stays (10 §7.13)."""
+    lock = p.kept.lock
+    if lock is not None and lock.holder is LockHolder.FOREIGN:
+        p.conditions.set(Type.STATE_READABLE, FALSE, "StateLocked", lock.message)
+    else:
+        p.conditions.set(Type.STATE_READABLE, TRUE, "StateRead")
+
+
+def _adopt(p: Pass, found: State) -> State | Unreadable:
+    run = _adoption_source(p)
+    if run is None:
+        return found
+    hashed = run.job.metadata.annotations.get(keys.INPUTS_HASH)
+    # Only a restore may say that there is none: its backup had none (40 §7.4).
+    if hashed is None or hashed == found.inputs_hash or (not hashed and run.op is not Op.RESTORE):
+        return found
+    taken = adopt(p.env.door, p.owner, found, AdoptionSource(run.name, hashed))
+    if isinstance(taken, State):
+        text = f"the state is the result of Job {run.name}, inputs {hashed or 'unknown'}"
+        p.record(Note("StateAdopted", text, Action.RECONCILE, job=run.name))
+    return taken
+
+
+def _adoption_source(p: Pass) -> FinishedRun | None:
+    """The run whose state this is: the newer of the newest apply and restore, if it succeeded."""
+    newest = (p.kept.newest(Op.APPLY), p.kept.newest(Op.RESTORE))
+    good = [run for run in newest if run is not None and run.ok]
+    return max(good, key=lambda run: run.finished_at, default=None)
+
+
+def _count_refreshes(p: Pass) -> None:
+    """`status.pendingRefreshes`: how long the infrastructure is already coming up (10 §14.1)."""
+    status, before = p.obj.status, p.stored.status.last_refresh
+    sampled = _later(status.last_refresh, before)
+    newest = p.kept.newest(Op.APPLY)
+    applied = newest is not None and newest.ok and _later(newest.finished_at, before)
+    if not sampled:
+        status.pending_refreshes = 0 if applied else status.pending_refreshes
+    elif not pending(p):
+        status.pending_refreshes = 0
+    else:
+        status.pending_refreshes = 1 if applied else status.pending_refreshes + 1
+
+
+def pending(p: Pass) -> bool:
+    health = p.conditions[Type.INFRASTRUCTURE_HEALTHY]
+    return health is not None and health.status == FALSE and health.reason == "InstancePending"
+
+
+def _later(moment: datetime | None, than: datetime | None) -> bool:
+    return moment is not None and (than is None or moment > than)
