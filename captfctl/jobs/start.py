@@ -100,16 +100,14 @@ class Starter:
         *,
         explanation: str,
         lock: StateLock | None = None,
-        resource_version: str = "",
     ) -> Started | Deferred:
         """Start the run, or adopt it.
 
-        `explanation` ends the note of `JobCreated`. `resource_version` is the object's as the pass
-        read it: a start for an object that changed since is refused (`Conflict`). Raises the
-        door's errors; whether the leases were given back then follows 11 §6.
+        `explanation` ends the note of `JobCreated`. Raises the door's errors; whether the leases
+        were given back then follows 11 §6.
         """
         try:
-            job = self._prepare(run, resource_version)
+            job = self._prepare(run)
         except Exception:
             self._give_back(run)
             raise
@@ -126,9 +124,9 @@ class Starter:
             notes=self._notes(run, explanation, lock),
         )
 
-    def _prepare(self, run: RunSpec, resource_version: str) -> Job | Deferred:
+    def _prepare(self, run: RunSpec) -> Job | Deferred:
         """Steps 1 to 7: nothing exists yet that would have to be taken back by hand."""
-        obj = self._block_move(run.owner, resource_version)
+        obj = self._block_move(run.owner)
         if self._paused(run.owner, obj):
             self._unblock_move(run.owner)
             self._give_back(run)
@@ -142,23 +140,22 @@ class Starter:
             return Deferred("the run lease is not ours any more", block_move=True)
         return job
 
-    def _block_move(self, owner: Owner, resource_version: str) -> RunsObject:
+    def _block_move(self, owner: Owner) -> RunsObject:
         """Hold a move before there is anything to hold it for; the object as it is live."""
         obj = self._door.get(owner.resource, owner.name, owner.namespace)
         if keys.BLOCK_MOVE in obj.metadata.annotations:
             return obj
-        return self._annotate(owner, keys.TRUE, resource_version)
+        return self._annotate(owner, keys.TRUE)
 
     def _unblock_move(self, owner: Owner) -> None:
-        self._annotate(owner, None, "")
+        self._annotate(owner, None)
 
-    def _annotate(self, owner: Owner, value: str | None, resource_version: str) -> RunsObject:
+    def _annotate(self, owner: Owner, value: str | None) -> RunsObject:
         return self._door.patch(
             owner.resource,
             owner.name,
             owner.namespace,
             {"metadata": {"annotations": {keys.BLOCK_MOVE: value}}},
-            resource_version=resource_version,
         )
 
     def _paused(self, owner: Owner, obj: RunsObject) -> bool:
@@ -238,7 +235,7 @@ class Starter:
             self._door.create(SECRETS, secret, run.owner.namespace)
 
     def _has_own_secret(self, job: Job) -> bool:
-        """Whether the Secret is this Job's: equal names mean equal content. Another's is deleted."""
+        """Whether the Secret is this Job's: then its content is right. Another's is deleted."""
         name, namespace = names.run_secret(job.metadata.name), job.metadata.namespace
         try:
             found = self._door.get(SECRETS.metadata_only(), name, namespace)
