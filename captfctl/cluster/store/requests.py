@@ -16,10 +16,15 @@ class FieldValidation(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
-    """Options of a create and of a change."""
+    """Options of a create and of a change.
+
+    `as_described`: a create keeps what only a server sets (uid, creationTimestamp, generation,
+    deletionTimestamp, status) as it is given, and leaves out what is not given.
+    """
 
     dry_run: bool = False
     field_validation: FieldValidation = FieldValidation.IGNORE
+    as_described: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
