@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from captfctl.cluster.store import PrinterColumn, Served
+from captfctl.cluster.store import PrinterColumn, RawPage, Served
 from captfctl.local.apiserver import builtin_columns, jsonpath
 from captfctl.local.apiserver.ages import age
 from captfctl.local.apiserver.builtin_columns import NAME, Cells
@@ -65,6 +65,25 @@ def partial(body: bytes, kind: str = "PartialObjectMetadata") -> bytes:
     metadata = bytes(_HEAD.decode(body).metadata)
     start = f'{{"kind":"{kind}","apiVersion":"{TABLE_VERSION}","metadata":'.encode()
     return start + metadata + b"}"
+
+
+def raw_list(served: Served, page: RawPage) -> bytes:
+    """The list of the page's objects; their JSON is taken as it is."""
+    kind = served.list_kind or f"{served.resource.kind}List"
+    return _list(kind, served.resource.api_version, page, page.items)
+
+
+def partial_list(page: RawPage) -> bytes:
+    """The list of the page's objects, metadata only."""
+    items = [partial(body) for body in page.items]
+    return _list("PartialObjectMetadataList", TABLE_VERSION, page, items)
+
+
+def _list(kind: str, version: str, page: RawPage, items: Sequence[bytes]) -> bytes:
+    metadata = _ListMeta(page.resource_version, page.continue_token, page.remaining)
+    head = {"kind": kind, "apiVersion": version, "metadata": metadata}
+    start = _ENCODER.encode(head)[:-1] + b',"items":['
+    return b"".join((start, b",".join(items), b"]}"))
 
 
 def table(
