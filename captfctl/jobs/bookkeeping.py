@@ -1,46 +1,57 @@
 """Reading finished Jobs once and recording what they did (11 §8)."""
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache
 
-from captfctl.clock import Clock
 from captfctl.cluster.door import Door
-from captfctl.jobs.failures import Failures
+from captfctl.cluster.errors import ApiError, NotFound
+from captfctl.jobs.apply_condition import apply_condition
+from captfctl.jobs.counting import CountedRun, Retries, count, outcome_note
+from captfctl.jobs.drift import Stamps, drift_condition, drift_job_condition, stamps
+from captfctl.jobs.failures import Failures, failures, remediation_failures
+from captfctl.jobs.last_run import last_run, runtime_of
 from captfctl.jobs.leases import Leases
-from captfctl.jobs.reader import JobsReader
-from captfctl.jobs.results import FinishedRun
+from captfctl.jobs.plans import empty_plan
+from captfctl.jobs.policy import failed_limit, history_limits
+from captfctl.jobs.promotion import Recorder
+from captfctl.jobs.prune import prune
+from captfctl.jobs.reader import JobsReader, own_jobs
+from captfctl.jobs.restores import Restored, drop_restore_condition, restore_condition, restored
+from captfctl.jobs.results import (
+    FinishedRun,
+    created_at,
+    is_finished,
+    newest_first,
+    op_of,
+    read_finished,
+    write_marks,
+)
+from captfctl.model import names
+from captfctl.model.conditions import ConditionValue, Type, find
 from captfctl.model.core import Job
 from captfctl.model.events import Note
 from captfctl.model.ops import Op
 from captfctl.model.owner import Owner
+from captfctl.model.resources import SECRETS
 from captfctl.model.status import CommonStatus, LastRun
 from captfctl.model.terraform import DriftAction, JobPolicy
-from captfctl.state.lock import StateLock
+from captfctl.state.lock import StateLock, lock_version, read_lock
 from captfctl.state.records import Records
 
+__all__ = [
+    "Bookkeeping",
+    "BooksInput",
+    "ConditionValue",
+    "CountedRun",
+    "Restored",
+    "keep_books",
+    "mark_bookkept",
+]
 
-@dataclass(frozen=True, slots=True)
-class ConditionValue:
-    """What a condition should become; the pass sets it on the object."""
-
-    status: str
-    reason: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class CountedRun:
-    """A finished Job whose per-run Secret this pass deleted: metrics count it once (11 §8.1).
-
-    `duration` and `queue_time` are in seconds.
-    """
-
-    run: FinishedRun
-    result: str
-    duration: float
-    queue_time: float | None
-    retry: int
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,30 +63,26 @@ class BooksInput:
     records: Records
     policy: JobPolicy
     drift_action: DriftAction = DriftAction.REPORT
-    annotations: Mapping[str, str] = field(default_factory=dict)
     deleting: bool = False
-    mutable: bool = True
-    interval_seconds: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Restored:
-    """The newest finished restore Job, when it was not bookkept yet: consume it once (40 §11.4)."""
-
-    run: FinishedRun
-    serial: int
-    ok: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bookkeeping:
-    """What one pass learned from the object's Jobs, and did about it."""
+    """What one pass learned from the object's Jobs, and did about it.
+
+    `jobs` is the list from before pruning, `finished` newest first, `active` the running Job.
+    `counted` and `notes` come once per Job. `records` are the inputs records after this pass's
+    writes. `lock` is None while a Job is active. The stamps only ever move forward. A condition
+    that is None stays as it is; `drop_restore_condition` asks for its removal.
+    `last_run`, `source_image` and `runtime_version` are to be written when they are not empty.
+    """
 
     jobs: tuple[Job, ...]
     finished: tuple[FinishedRun, ...]
     active: Job | None
     failures: Mapping[Op, Failures]
     records: Records
+    apply_condition: ConditionValue
     counted: tuple[CountedRun, ...] = ()
     notes: tuple[Note, ...] = ()
     lock: StateLock | None = None
@@ -83,32 +90,161 @@ class Bookkeeping:
     last_drift_check: datetime | None = None
     remediation_failures: int = 0
     empty_plan: str = ""
-    apply_condition: ConditionValue
     drift_job_condition: ConditionValue | None = None
     drift_condition: ConditionValue | None = None
     restore_condition: ConditionValue | None = None
+    drop_restore_condition: bool = False
+    restored: Restored | None = None
     last_run: LastRun | None = None
     source_image: str = ""
     runtime_version: str = ""
-    restored: Restored | None = None
+    pruned: tuple[str, ...] = field(default=())
 
     def newest(self, *ops: Op) -> FinishedRun | None:
         """The finished run of any of the ops that ended last."""
-        raise NotImplementedError
+        return next((run for run in self.finished if run.op in ops), None)
 
     @property
     def unread(self) -> tuple[FinishedRun, ...]:
         """Finished runs that this pass read and that are still to be marked."""
-        raise NotImplementedError
+        return tuple(
+            run for run in self.finished if not run.bookkept and run.name not in self.pruned
+        )
 
 
-def keep_books(
-    door: Door, reader: JobsReader, leases: Leases, clock: Clock, given: BooksInput
-) -> Bookkeeping:
-    """Steps 1–11 of 11 §8. An error leaves nothing marked: the next pass repeats it all."""
-    raise NotImplementedError
+def keep_books(door: Door, reader: JobsReader, leases: Leases, given: BooksInput) -> Bookkeeping:
+    """Steps 1 to 11 of 11 §8. An error leaves nothing marked: the next pass repeats it all."""
+    owner, status, policy = given.owner, given.status, given.policy
+    jobs = own_jobs(reader, owner)
+    runs = _read(door, owner, jobs)
+    active = _active(jobs)
+    failed = {op: failures(runs, op) for op in Op}
+
+    recorder = Recorder(door, owner, given.records)
+    recorder.record(runs)  # before the per-run Secrets go: the applied record is made from them
+    counted = tuple(count(runs, run) for run in _retire_secrets(door, owner, runs))
+
+    stamp = stamps(runs, status.last_refresh, status.last_drift_check)
+    remediations = remediation_failures(runs, stamp.drift_check)
+    retries = Retries(failed, failed_limit(policy), remediations)
+    outcomes = [note for one in counted if (note := outcome_note(one, retries))]
+
+    successful_limit, failure_limit = history_limits(policy)
+    pruned = prune(door, jobs, successful=successful_limit, failed=failure_limit)
+    lock = read_lock(door, owner) if active is None else None
+    _release(leases, owner, runs)
+    newest = runs[0] if runs else None
+    image, runtime = runtime_of(newest)
+    return Bookkeeping(
+        jobs=tuple(jobs),
+        finished=tuple(runs),
+        active=active,
+        failures=failed,
+        records=recorder.records,
+        apply_condition=_apply_condition(given, runs),
+        counted=counted,
+        notes=(*recorder.notes, *outcomes),
+        lock=lock,
+        last_refresh=stamp.refresh,
+        last_drift_check=stamp.drift_check,
+        remediation_failures=remediations,
+        empty_plan=empty_plan(runs),
+        drift_job_condition=_drift_job_condition(given, runs, active),
+        drift_condition=_drift_condition(given, runs, active, stamp),
+        restore_condition=restore_condition(runs),
+        drop_restore_condition=drop_restore_condition(runs, status.conditions),
+        restored=restored(runs),
+        last_run=last_run(newest, status.last_run),
+        source_image=image,
+        runtime_version=runtime,
+        pruned=tuple(pruned),
+    )
+
+
+def _read(door: Door, owner: Owner, jobs: Sequence[Job]) -> list[FinishedRun]:
+    version = _lock_version(door, owner)
+    runs = []
+    for job in jobs:
+        op = op_of(job)
+        if op is not None and is_finished(job):
+            runs.append(read_finished(door, job, op, lock_version=version))
+    return newest_first(runs)
+
+
+def _lock_version(door: Door, owner: Owner) -> Callable[[], str | None]:
+    """Read at most once, and only when a silent apply has to be judged (11 §12)."""
+
+    @cache
+    def read() -> str | None:
+        try:
+            return lock_version(door, owner)
+        except ApiError as error:
+            log.info("the state lock of %s/%s was not read: %s", owner.namespace, owner.name, error)
+            return None  # no evidence
+
+    return read
+
+
+def _active(jobs: Sequence[Job]) -> Job | None:
+    """The newest unfinished Job."""
+    running = [job for job in jobs if not is_finished(job) and op_of(job) is not None]
+    return max(running, key=lambda job: (created_at(job), job.metadata.name), default=None)
+
+
+def _retire_secrets(door: Door, owner: Owner, runs: Sequence[FinishedRun]) -> list[FinishedRun]:
+    """Delete the per-run Secrets; the runs whose Secret went by this very call (11 §8.5)."""
+    retired = []
+    for run in runs:
+        if run.bookkept:
+            continue
+        try:
+            door.delete(SECRETS, names.run_secret(run.name), owner.namespace)
+        except NotFound:
+            continue
+        retired.append(run)
+    return retired
+
+
+def _release(leases: Leases, owner: Owner, runs: Sequence[FinishedRun]) -> None:
+    """Also for runs that were counted by a pass that ended too early to give theirs back."""
+    for run in runs:
+        if not run.bookkept:
+            leases.release(owner, run.name)
+
+
+def _apply_condition(given: BooksInput, runs: Sequence[FinishedRun]) -> ConditionValue:
+    previous = find(given.status.conditions, Type.APPLY_JOB_SUCCEEDED)
+    return apply_condition(runs, previous, deleting=given.deleting)
+
+
+def _drift_job_condition(
+    given: BooksInput, runs: Sequence[FinishedRun], active: Job | None
+) -> ConditionValue:
+    previous = find(given.status.conditions, Type.DRIFT_JOB_SUCCEEDED)
+    return drift_job_condition(runs, active, previous)
+
+
+def _drift_condition(
+    given: BooksInput, runs: Sequence[FinishedRun], active: Job | None, stamp: Stamps
+) -> ConditionValue | None:
+    return drift_condition(
+        runs,
+        active,
+        find(given.status.conditions, Type.DRIFT_DETECTED),
+        action=given.drift_action,
+        drift_check=stamp.drift_check,
+    )
 
 
 def mark_bookkept(door: Door, runs: Sequence[FinishedRun]) -> list[str]:
-    """Mark the Jobs as read, after the status was written. Returns what failed, for the log."""
-    raise NotImplementedError
+    """Mark the Jobs as read, after the status was written. Returns what failed, for the log: the
+    next pass reads those Jobs again."""
+    problems = []
+    for run in runs:
+        try:
+            write_marks(door, run)
+        except NotFound:
+            continue
+        except ApiError as error:
+            problems.append(f"Job {run.name} could not be marked as read: {error}")
+    return problems

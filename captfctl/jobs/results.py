@@ -1,7 +1,7 @@
 """Reading finished Jobs: outcome, pod, flags (11 §8.1)."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -13,7 +13,6 @@ from captfctl.jobs.result_document import (
     PLAN_CHANGED,
     RunResult,
     read_result,
-    source_state,
     source_status,
 )
 from captfctl.model import keys
@@ -204,11 +203,13 @@ def _pod_age(pod: Pod) -> tuple[datetime, str]:
     return pod.metadata.creation_timestamp or _EPOCH, pod.metadata.name
 
 
-def read_finished(door: Door, job: Job, op: Op, *, lock_version: str | None) -> FinishedRun:
+def read_finished(
+    door: Door, job: Job, op: Op, *, lock_version: Callable[[], str | None]
+) -> FinishedRun:
     """Read one finished Job.
 
-    No request is made for one that is bookkept. `lock_version` is that of `state.lock` as it is
-    now, None when it could not be read.
+    No request is made for one that is bookkept. `lock_version` reads that of `state.lock`, and
+    gives None when it could not be read.
     """
     if job.metadata.annotations.get(keys.BOOKKEPT) == keys.TRUE:
         return _from_annotations(job, op)
@@ -230,7 +231,7 @@ def read_finished(door: Door, job: Job, op: Op, *, lock_version: str | None) -> 
         blocked=op is Op.APPLY and kind == BLOCKED,
         plan_changed=op is Op.APPLY and kind == PLAN_CHANGED,
         plan_unreadable=unreadable,
-        lock_untouched=silent_apply and bool(recorded) and recorded == lock_version,
+        lock_untouched=silent_apply and bool(recorded) and recorded == lock_version(),
         pod=pod,
         result=result,
     )
@@ -266,7 +267,7 @@ def newest_first(runs: Iterable[FinishedRun]) -> list[FinishedRun]:
     return sorted(runs, key=lambda run: (run.finished_at, run.name), reverse=True)
 
 
-def mark_bookkept(door: Door, run: FinishedRun) -> None:
+def write_marks(door: Door, run: FinishedRun) -> None:
     """Keep the outcome on the Job: no later pass reads its pod (11 §8)."""
     patch = {"metadata": {"annotations": run.marks()}}
     door.patch(JOBS, run.name, run.job.metadata.namespace, patch)
@@ -279,7 +280,6 @@ __all__ = [
     "created_at",
     "finish_time",
     "is_finished",
-    "mark_bookkept",
     "newest_first",
     "newest_pod",
     "next_attempt",
@@ -287,5 +287,5 @@ __all__ = [
     "outcome",
     "pods_of",
     "read_finished",
-    "source_state",
+    "write_marks",
 ]
