@@ -146,7 +146,6 @@ def _build_tool(tool: Tool) -> None:
     _go(
         tool.module,
         "build",
-        "-trimpath",
         "-ldflags",
         tool.ldflags,
         "-o",
