@@ -1,0 +1,222 @@
+"""The informers of a manager, and a pass's cached reads from them (50 §16.5)."""
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from captfctl.clock import Clock
+from captfctl.cluster.door import Door
+from captfctl.cluster.errors import ApiError, NotFound
+from captfctl.controller import Informer
+from captfctl.manager.settings import ManagerSettings
+from captfctl.model import keys, names
+from captfctl.model.capi import Cluster
+from captfctl.model.core import Job, RoleBinding, ServiceAccount
+from captfctl.model.meta import ApiObject
+from captfctl.model.owner import Owner
+from captfctl.model.resource import Resource
+from captfctl.model.resources import (
+    CLUSTERS,
+    CONFIG_MAPS,
+    JOBS,
+    NAMESPACES,
+    ROLE_BINDINGS,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+    TERRAFORM_CLUSTER_IDENTITIES,
+    TERRAFORM_CLUSTERS,
+    TERRAFORM_MACHINE_POOLS,
+    TERRAFORM_MACHINES,
+)
+from captfctl.model.terraform import TerraformCluster
+
+BY_OWNER = "owner"
+BY_CLUSTER = "cluster"
+BY_IDENTITY = "identity"
+BY_VARIABLES = "variables"
+
+_MANAGED = f"{keys.MANAGED}={keys.TRUE}"
+_VARIABLES = f"{keys.VARIABLES}={keys.TRUE}"
+
+log = logging.getLogger(__name__)
+
+
+def _owner_index(job: Job) -> Iterable[str]:
+    meta = job.metadata
+    kind, name = meta.labels.get(keys.OWNER_KIND), meta.labels.get(keys.OWNER_NAME)
+    return (f"{meta.namespace}/{kind}/{name}",) if kind and name else ()
+
+
+def _cluster_index(obj: ApiObject) -> Iterable[str]:
+    label = obj.metadata.labels.get(keys.CLUSTER_NAME)
+    return (f"{obj.metadata.namespace}/{label}",) if label else ()
+
+
+def _identity_index(obj: TerraformCluster) -> Iterable[str]:
+    """The identities an object names, for itself or as its machines' default."""
+    spec = obj.spec
+    refs = [spec.identity_ref, spec.defaults.identity_ref if spec.defaults else None]
+    return {ref.name for ref in refs if ref is not None and ref.kind != "Secret"}
+
+
+def _variables_index(obj: TerraformCluster) -> Iterable[str]:
+    found = set()
+    for source in obj.spec.variables_from:
+        if source.secret_ref is not None:
+            found.add(f"{obj.metadata.namespace}/Secret/{source.secret_ref.name}")
+        if source.config_map_ref is not None:
+            found.add(f"{obj.metadata.namespace}/ConfigMap/{source.config_map_ref.name}")
+    return found
+
+
+class Caches:
+    """The informers by what they hold. Secrets and everything only counted: metadata alone."""
+
+    def __init__(self, door: Door, settings: ManagerSettings, clock: Clock) -> None:
+        self._door, self._settings, self._clock = door, settings, clock
+        self._all: list[Informer[Any]] = []
+        kept = _watch_filter(settings)
+        self.clusters = self._informer(
+            TERRAFORM_CLUSTERS,
+            labels=kept,
+            indexes={
+                BY_CLUSTER: _cluster_index,
+                BY_IDENTITY: _identity_index,
+                BY_VARIABLES: _variables_index,
+            },
+            resync=True,
+        )
+        self.capi_clusters = self._informer(CLUSTERS)
+        self.jobs = self._informer(
+            JOBS, labels=_MANAGED, indexes={BY_OWNER: _owner_index, BY_CLUSTER: _cluster_index}
+        )
+        self.secrets = self._informer(SECRETS.metadata_only(), labels=_MANAGED)
+        self.service_accounts = self._informer(SERVICE_ACCOUNTS, labels=_MANAGED)
+        self.role_bindings = self._informer(ROLE_BINDINGS, labels=_MANAGED)
+        self.variable_secrets = self._informer(SECRETS.metadata_only(), labels=_VARIABLES)
+        self.variable_maps = self._informer(CONFIG_MAPS.metadata_only(), labels=_VARIABLES)
+        self.namespaces = self._informer(NAMESPACES.metadata_only(), everywhere=True)
+        self.identities = self._informer(TERRAFORM_CLUSTER_IDENTITIES, everywhere=True, resync=True)
+        self.dependents = [
+            self._informer(resource)
+            for resource in (TERRAFORM_MACHINES, TERRAFORM_MACHINE_POOLS)
+            if self._served(resource)
+        ]
+
+    def _informer(
+        self,
+        resource: Resource[Any],
+        *,
+        labels: str = "",
+        indexes: dict[str, Callable[[Any], Iterable[str]]] | None = None,
+        everywhere: bool = False,
+        resync: bool = False,
+    ) -> Informer[Any]:
+        informer: Informer[Any] = Informer(
+            self._door,
+            resource,
+            self._clock,
+            namespace="" if everywhere else self._settings.namespace,
+            labels=labels,
+            indexes=indexes,
+            resync_period=self._settings.sync_period.total_seconds() if resync else 0.0,
+        )
+        self._all.append(informer)
+        return informer
+
+    def _served(self, resource: Resource[Any]) -> bool:
+        """Whether the kind is installed: an older installation lacks it, and never blocks on it."""
+        try:
+            self._door.list(resource, self._settings.namespace, limit=1)
+        except NotFound:
+            log.info("%s is not installed: none of its objects can block a deletion", resource.kind)
+            return False
+        except ApiError:
+            return True  # a server that does not answer now is followed until it does
+        return True
+
+    def start(self) -> None:
+        for informer in self._all:
+            informer.start()
+
+    def stop(self, timeout: float) -> bool:
+        """Tell whether every informer ended. `timeout` in seconds, for all of them together."""
+        until = self._clock.monotonic() + timeout
+        ended = [i.stop(max(0.0, until - self._clock.monotonic())) for i in self._all]
+        return all(ended)
+
+    @property
+    def synced(self) -> bool:
+        return all(informer.synced for informer in self._all)
+
+    def waiting_for(self) -> list[str]:
+        """The resources whose first list is not there yet, with the reason when one is known."""
+        lagging = [informer for informer in self._all if not informer.synced]
+        return [
+            f"{i.resource.name} ({i.last_error})" if i.last_error else i.resource.name
+            for i in lagging
+        ]
+
+
+def _watch_filter(settings: ManagerSettings) -> str:
+    return f"{keys.WATCH_FILTER}={settings.watch_filter}" if settings.watch_filter else ""
+
+
+class InformerReader:
+    """A `CacheReader` over the informers, which never goes back behind our own writes.
+
+    Without that, the pass after a write would often see the object from before it, and its own
+    write would be refused as outdated.
+    """
+
+    def __init__(self, caches: Caches) -> None:
+        self._caches = caches
+        self._lock = threading.Lock()
+        self._written: dict[tuple[str, str], TerraformCluster] = {}
+
+    def terraform_cluster(self, namespace: str, name: str) -> TerraformCluster | None:
+        cached: TerraformCluster | None = self._caches.clusters.get(namespace, name)
+        with self._lock:
+            written = self._written.get((namespace, name))
+            if written is None:
+                return cached
+            if cached is not None and _is_older(cached, written):
+                return written
+            del self._written[namespace, name]
+            return cached
+
+    def wrote(self, obj: TerraformCluster) -> None:
+        with self._lock:
+            self._written[obj.key] = obj
+
+    def cluster(self, namespace: str, name: str) -> Cluster | None:
+        return self._caches.capi_clusters.get(namespace, name)
+
+    def service_account(self, namespace: str, name: str) -> ServiceAccount | None:
+        return self._caches.service_accounts.get(namespace, name)
+
+    def role_binding(self, namespace: str, name: str) -> RoleBinding | None:
+        return self._caches.role_bindings.get(namespace, name)
+
+    def jobs_of(self, owner: Owner) -> Sequence[Job]:
+        label = names.label_value(owner.name)
+        return self._caches.jobs.by_index(BY_OWNER, f"{owner.namespace}/{owner.kind}/{label}")
+
+    def cluster_jobs(self, namespace: str, cluster: str) -> Sequence[Job]:
+        return self._caches.jobs.by_index(BY_CLUSTER, f"{namespace}/{names.label_value(cluster)}")
+
+    def managed_jobs(self) -> Sequence[Job]:
+        return self._caches.jobs.list()
+
+
+def _is_older(cached: TerraformCluster, written: TerraformCluster) -> bool:
+    """Whether the cache has yet to see what was written. Versions of one resource are numbers that
+    grow (Kubernetes promises so since 1.35, and all servers did before)."""
+    mine, theirs = written.metadata, cached.metadata
+    if mine.uid != theirs.uid:
+        return False
+    try:
+        return int(theirs.resource_version) < int(mine.resource_version)
+    except ValueError:
+        return False

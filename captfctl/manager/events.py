@@ -1,0 +1,48 @@
+"""Posting events beside the passes: a pass never waits for one."""
+
+import logging
+import queue
+import threading
+
+from captfctl.clock import Clock
+from captfctl.cluster.door import Door
+from captfctl.model.core import Event
+from captfctl.model.events import Note
+from captfctl.model.meta import ApiObject
+from captfctl.reconcile import DoorRecorder
+
+CAPACITY = 1000
+"""Events that may wait. When the server is that far behind, newer ones are dropped."""
+
+log = logging.getLogger(__name__)
+
+
+class QueuedRecorder:
+    """A `Recorder` with one thread that posts in order."""
+
+    def __init__(self, door: Door, clock: Clock, instance: str) -> None:
+        self._inner = DoorRecorder(door, clock, instance)
+        self._waiting: queue.Queue[Event | None] = queue.Queue(CAPACITY)
+        self._thread = threading.Thread(target=self._post, name="events", daemon=True)
+
+    def record(self, regarding: ApiObject, note: Note) -> None:
+        try:
+            self._waiting.put_nowait(self._inner.event(regarding, note))
+        except queue.Full:
+            log.warning("event %s dropped: %d already wait", note.reason, CAPACITY)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, timeout: float) -> bool:
+        """Post what waits, for at most `timeout` seconds; tell whether all was posted."""
+        try:
+            self._waiting.put(None, timeout=timeout)
+        except queue.Full:
+            return False
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def _post(self) -> None:
+        while (event := self._waiting.get()) is not None:
+            self._inner.post(event)

@@ -1,0 +1,29 @@
+"""The closed sets of metric label values: a module's run must not mint new ones (50 §17)."""
+
+KINDS = frozenset({"TerraformCluster", "TerraformMachine", "TerraformMachinePool"})
+ACTIONS = ("add", "change", "destroy", "import")
+
+_STEPS = frozenset(
+    {
+        "init",
+        "force-unlock",
+        "validate",
+        "plan",
+        "show-json",
+        "apply",
+        "apply-refresh-only",
+        "destroy",
+        "state-push",
+        "state-list",
+        "prepare",
+    }
+)
+_ERROR_KINDS = frozenset({"step", "image-layout", "interrupted", "blocked", "plan-changed"})
+
+
+def step_label(name: str) -> str:
+    return name if name in _STEPS else "other"
+
+
+def error_kind(kind: str) -> str:
+    return kind if kind in _ERROR_KINDS else "unknown"

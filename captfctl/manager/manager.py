@@ -1,0 +1,214 @@
+"""The controller process as an object (50 §16)."""
+
+import logging
+import os
+import threading
+from collections.abc import Callable
+
+from prometheus_client import CollectorRegistry
+
+from captfctl.clock import Clock
+from captfctl.cluster.door import Door
+from captfctl.controller import Controller, ElectionSettings, LeaderElector, Result, WorkQueue
+from captfctl.errors import CaptfError
+from captfctl.manager import diagnostics
+from captfctl.manager.caches import Caches, InformerReader
+from captfctl.manager.certificate import serving_context
+from captfctl.manager.events import QueuedRecorder
+from captfctl.manager.http import HttpServer
+from captfctl.manager.identity import IdentityReconciler
+from captfctl.manager.metrics import PrometheusMetrics
+from captfctl.manager.probes import probes
+from captfctl.manager.settings import GRACEFUL_SHUTDOWN, LEASE_NAME, ManagerSettings
+from captfctl.manager.sweeper import Sweeper
+from captfctl.manager.watches import connect_clusters, connect_identities
+from captfctl.manager.work_metrics import NamedQueueMetrics, WorkMetrics
+from captfctl.reconcile import Env, reconcile_cluster
+
+Key = tuple[str, str]
+_Reconcile = Callable[[Key], Result]
+
+CLUSTERS = "terraformcluster"
+IDENTITIES = "terraformclusteridentity"
+
+log = logging.getLogger(__name__)
+
+
+class LeadershipLost(CaptfError):
+    """Another manager may lead now: this process must end."""
+
+    code = "LeadershipLost"
+
+
+class Manager:
+    """Reconciles every object that `settings` let it see, from `start` to `stop`.
+
+    Several may live in one process: each has its own caches, threads and metrics registry. Jobs
+    that run are never touched by a stop; the next manager adopts them.
+    """
+
+    def __init__(self, door: Door, settings: ManagerSettings, clock: Clock) -> None:
+        """Raises `InputError` for settings that make no sense, `EnvironmentFault` for an address
+        that cannot be served on."""
+        settings.validate()
+        self.settings = settings
+        self.registry = CollectorRegistry()
+        self._door, self._clock = door, clock
+        self._caches = Caches(door, settings, clock)
+        self._recorder = QueuedRecorder(door, clock, settings.identity)
+        self._work = WorkMetrics(self.registry)
+        self._controllers = self._make_controllers()
+        self._sweeper = Sweeper(door, settings, clock)
+        self._servers = self._make_servers()
+        self._elector = self._make_elector() if settings.leader_elect else None
+        self._ended = threading.Event()
+        self._stopping = threading.Lock()
+        self._leading = threading.Lock()
+        self._failure: CaptfError | None = None
+        self._gate = threading.Thread(target=self._begin, name="manager", daemon=True)
+
+    def start(self) -> None:
+        """Return at once: caches fill, and the election goes on, in threads of the manager."""
+        for server in self._servers.values():
+            server.start()
+        self._recorder.start()
+        self._caches.start()
+        if self._elector is not None:
+            self._elector.start()
+        else:
+            self._gate.start()
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Until the manager is stopped or lost the election, or `timeout` seconds passed.
+
+        Raises `LeadershipLost`.
+        """
+        self._ended.wait(timeout)
+        if self._failure is not None:
+            raise self._failure
+
+    def stop(self, timeout: float = GRACEFUL_SHUTDOWN) -> bool:
+        """Take no more work, let passes end, release the Lease; tell whether every pass ended in
+        `timeout` seconds. May be called more than once."""
+        with self._stopping:
+            if self._ended.is_set() and self._failure is None:
+                return True
+            until = self._clock.monotonic() + timeout
+            ended = self._stop_workers(until)
+            if self._elector is not None:
+                # Only now: whoever leads next must not meet a pass of ours.
+                ended = self._elector.stop(self._left(until, least=1.0)) and ended
+            self._sweeper.stop(self._left(until))
+            self._recorder.stop(self._left(until, least=0.5))
+            self._caches.stop(self._left(until, least=0.5))
+            for server in self._servers.values():
+                server.stop()
+            self._ended.set()
+            return ended
+
+    @property
+    def ready(self) -> bool:
+        """What `/readyz` says."""
+        return self._caches.synced
+
+    @property
+    def leading(self) -> bool:
+        return self._elector is None or self._elector.leading
+
+    def port(self, server: str) -> int:
+        """The port of the `health` or the `diagnostics` server. Raises `KeyError` for one that is
+        switched off."""
+        return self._servers[server].port
+
+    def _left(self, until: float, *, least: float = 0.0) -> float:
+        return max(least, until - self._clock.monotonic())
+
+    def _stop_workers(self, until: float) -> bool:
+        for controller in self._controllers:
+            controller.queue.shut_down()  # all at once: each then has the whole time
+        ended = [controller.stop(self._left(until)) for controller in self._controllers]
+        return all(ended)
+
+    def _make_controllers(self) -> list[Controller[Key]]:
+        reader = InformerReader(self._caches)
+        env = Env(
+            door=self._door,
+            cache=reader,
+            clock=self._clock,
+            settings=self.settings.for_passes,
+            recorder=self._recorder,
+            metrics=PrometheusMetrics(self.registry, self._caches.jobs.list),
+            random_bytes=os.urandom,
+        )
+        identities = IdentityReconciler(self._door, self._caches, self._clock, self._recorder)
+
+        def cluster(key: Key) -> Result:
+            return reconcile_cluster(key, env)
+
+        return [
+            self._controller(CLUSTERS, cluster, self.settings.terraformcluster_concurrency),
+            self._controller(
+                IDENTITIES, identities, self.settings.terraformclusteridentity_concurrency
+            ),
+        ]
+
+    def _controller(self, name: str, reconcile: _Reconcile, workers: int) -> Controller[Key]:
+        queue: WorkQueue[Key] = WorkQueue(self._clock, metrics=NamedQueueMetrics(self._work, name))
+        counted = self._work.measured(name, reconcile, self._clock)
+        return Controller(name, counted, self._clock, workers=workers, queue=queue)
+
+    def _make_servers(self) -> dict[str, HttpServer]:
+        servers = {}
+        if self.settings.health_addr:
+            respond = probes(self._caches.waiting_for)
+            servers["health"] = HttpServer("health", self.settings.health_addr, respond)
+        if self.settings.diagnostics_address:
+            servers["diagnostics"] = self._diagnostics(self.settings.diagnostics_address)
+        return servers
+
+    def _diagnostics(self, address: str) -> HttpServer:
+        if self.settings.insecure_diagnostics:
+            return HttpServer("diagnostics", address, diagnostics.insecure(self.registry))
+        tls = serving_context(self._clock, self.settings.tls_min_version)
+        respond = diagnostics.secure(self.registry, self._door)
+        return HttpServer("diagnostics", address, respond, tls)
+
+    def _make_elector(self) -> LeaderElector:
+        settings = self.settings
+        return LeaderElector(
+            self._door,
+            LEASE_NAME,
+            settings.lease_namespace,
+            settings.identity,
+            ElectionSettings(
+                lease_duration=settings.leader_elect_lease_duration.total_seconds(),
+                renew_deadline=settings.leader_elect_renew_deadline.total_seconds(),
+                retry_period=settings.leader_elect_retry_period.total_seconds(),
+            ),
+            self._clock,
+            on_started=self._begin,
+            on_lost=self._lost,
+        )
+
+    def _begin(self) -> None:
+        """Once this process leads: wait for the caches, then reconcile everything once."""
+        while not self._caches.synced:
+            if self._clock.wait(self._ended, 0.05):
+                return
+        clusters, identities = self._controllers
+        connect_clusters(self._caches, clusters.queue)
+        connect_identities(self._caches, identities.queue)
+        for controller in self._controllers:
+            controller.start()
+        self._sweeper.start()
+        log.info("controllers started")
+
+    def _lost(self) -> None:
+        self._failure = LeadershipLost(
+            "the leadership was lost",
+            why="the Lease could not be renewed in time",
+            do="start the manager again; it takes part in the election anew",
+        )
+        for controller in self._controllers:
+            controller.queue.shut_down()
+        self._ended.set()

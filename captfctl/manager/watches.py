@@ -1,0 +1,167 @@
+"""Which change makes which object be reconciled (50 §16.6)."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from captfctl.controller import Handler, Informer, WorkQueue
+from captfctl.manager.caches import BY_CLUSTER, BY_IDENTITY, BY_VARIABLES, Caches
+from captfctl.model import keys
+from captfctl.model.capi import Cluster
+from captfctl.model.core import Job
+from captfctl.model.meta import ApiObject, ObjectMeta
+from captfctl.model.resources import INFRASTRUCTURE
+from captfctl.model.terraform import TerraformClusterIdentity
+
+Key = tuple[str, str]
+KIND = "TerraformCluster"
+
+
+def connect_clusters(caches: Caches, queue: WorkQueue[Key]) -> None:
+    """Everything that wakes a `TerraformCluster`."""
+
+    def wake(found: Iterable[Key]) -> None:
+        for key in found:
+            # With a watch filter or a namespace, some of the objects are another manager's.
+            if caches.clusters.get(*key) is not None:
+                queue.add(key)
+
+    def wakes(mapping: Callable[[Any], Iterable[Key]]) -> Callable[[Any], None]:
+        return lambda obj: wake(mapping(obj))
+
+    def indexed(index: str, value: str) -> list[Key]:
+        return [obj.key for obj in caches.clusters.by_index(index, value)]
+
+    _own(caches.clusters, queue)
+    caches.capi_clusters.add_handler(
+        Handler(
+            on_add=wakes(_referenced),
+            on_update=lambda old, new: wake(_referenced(new)) if _concerns(old, new) else None,
+            on_delete=wakes(_referenced),
+        )
+    )
+    _any_change(caches.jobs, wakes(_controller))
+    _any_change(caches.secrets, wakes(_secret_users), mirrors=False)
+    caches.identities.add_handler(
+        Handler(
+            on_add=wakes(lambda obj: indexed(BY_IDENTITY, obj.metadata.name)),
+            on_update=lambda old, new: (
+                wake(indexed(BY_IDENTITY, new.metadata.name)) if _spec_changed(old, new) else None
+            ),
+            on_delete=wakes(lambda obj: indexed(BY_IDENTITY, obj.metadata.name)),
+        )
+    )
+    caches.namespaces.add_handler(
+        Handler(
+            on_update=lambda old, new: (
+                wake(obj.key for obj in caches.clusters.list(new.metadata.name))
+                if old.metadata.labels != new.metadata.labels
+                else None
+            )
+        )
+    )
+    for kind, informer in (
+        ("Secret", caches.variable_secrets),
+        ("ConfigMap", caches.variable_maps),
+    ):
+        _any_change(informer, wakes(_variables_users(indexed, kind)))
+    for informer in caches.dependents:
+        informer.add_handler(Handler(on_delete=wakes(lambda obj: _siblings(indexed, obj))))
+
+
+def connect_identities(caches: Caches, queue: WorkQueue[Key]) -> None:
+    """An identity is reconciled when it, its mirrors or its users change."""
+
+    def wake(name: str) -> None:
+        if name and caches.identities.get("", name) is not None:
+            queue.add(("", name))
+
+    _own(caches.identities, queue)
+    _any_change(caches.secrets, lambda obj: wake(obj.metadata.annotations.get(keys.IDENTITY, "")))
+
+
+def _own(informer: Informer[Any], queue: WorkQueue[Key]) -> None:
+    def add(obj: ApiObject) -> None:
+        queue.add(obj.key)
+
+    informer.add_handler(
+        Handler(on_add=add, on_update=lambda _, new: queue.add(new.key), on_delete=add)
+    )
+
+
+def _any_change(
+    informer: Informer[Any], wake: Callable[[Any], None], *, mirrors: bool = True
+) -> None:
+    """`mirrors` False: a copied credential counts when it goes, not on each of its changes."""
+
+    def changed(obj: Any) -> None:
+        if mirrors or obj.metadata.labels.get(keys.MIRRORED) != keys.TRUE:
+            wake(obj)
+
+    informer.add_handler(
+        Handler(on_add=changed, on_update=lambda _, new: changed(new), on_delete=wake)
+    )
+
+
+def _referenced(cluster: Cluster) -> list[Key]:
+    ref = cluster.spec.infrastructure_ref
+    if ref is None or (ref.api_group, ref.kind) != (INFRASTRUCTURE, KIND):
+        return []
+    return [(cluster.metadata.namespace, ref.name)]
+
+
+def _concerns(old: Cluster, new: Cluster) -> bool:
+    """What of a Cluster an object depends on."""
+    return _depended_on(old) != _depended_on(new)
+
+
+def _depended_on(cluster: Cluster) -> tuple[object, ...]:
+    spec, started = cluster.spec, cluster.status.initialization
+    return (
+        spec.paused,
+        started.control_plane_initialized if started else None,
+        spec.topology.version if spec.topology else "",
+        spec.control_plane_endpoint,
+        spec.cluster_network,
+        spec.infrastructure_ref,
+    )
+
+
+def _spec_changed(old: TerraformClusterIdentity, new: TerraformClusterIdentity) -> bool:
+    return old.metadata.generation != new.metadata.generation
+
+
+def _controller(job: Job) -> list[Key]:
+    owner = job.metadata.controller
+    if owner is None or owner.kind != KIND:
+        return []
+    return [(job.metadata.namespace, owner.name)]
+
+
+def _secret_users(secret: ApiObject) -> list[Key]:
+    """The owners; of a state that nobody owns yet, the object whose labels it carries."""
+    meta = secret.metadata
+    owners = [(meta.namespace, ref.name) for ref in meta.owner_references if ref.kind == KIND]
+    return owners or _labelled(meta)
+
+
+def _labelled(meta: ObjectMeta) -> list[Key]:
+    if keys.TFSTATE not in meta.labels or meta.labels.get(keys.OWNER_KIND) != KIND:
+        return []
+    name = meta.labels.get(keys.OWNER_NAME, "")
+    return [(meta.namespace, name)] if name else []
+
+
+def _variables_users(
+    indexed: Callable[[str, str], list[Key]], kind: str
+) -> Callable[[ApiObject], list[Key]]:
+    def users(obj: ApiObject) -> list[Key]:
+        namespace, name = obj.key
+        return indexed(BY_VARIABLES, f"{namespace}/{kind}/{name}")
+
+    return users
+
+
+def _siblings(indexed: Callable[[str, str], list[Key]], obj: ApiObject) -> list[Key]:
+    """The clusters that a deleted machine or pool may have blocked."""
+    label = obj.metadata.labels.get(keys.CLUSTER_NAME, "")
+    return indexed(BY_CLUSTER, f"{obj.metadata.namespace}/{label}") if label else []
