@@ -15,7 +15,7 @@ from captfctl.jobs.arguments import (
     runner_arguments,
 )
 from captfctl.jobs.policy import GRACE_SECONDS, deadline_seconds, service_account
-from captfctl.jobs.run import RestoreSource, RunSpec
+from captfctl.jobs.run import RunSpec
 from captfctl.model import keys, names
 from captfctl.model.core import (
     Container,
@@ -287,15 +287,3 @@ def _mounts(run: RunSpec) -> list[VolumeMount]:
     if run.fingerprinted:
         mounts.append(VolumeMount(name="plan-key", mount_path=PLAN_KEY_DIRECTORY, read_only=True))
     return mounts
-
-
-__all__ = [
-    "RUNNER_CONTAINER",
-    "SOURCE_CONTAINER",
-    "RestoreSource",
-    "RunSpec",
-    "RunnerSettings",
-    "build_job",
-    "build_run_secret",
-    "job_labels",
-]

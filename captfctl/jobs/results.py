@@ -271,21 +271,3 @@ def write_marks(door: Door, run: FinishedRun) -> None:
     """Keep the outcome on the Job: no later pass reads its pod (11 §8)."""
     patch = {"metadata": {"annotations": run.marks()}}
     door.patch(JOBS, run.name, run.job.metadata.namespace, patch)
-
-
-__all__ = [
-    "FinishedRun",
-    "Outcome",
-    "attempt_of",
-    "created_at",
-    "finish_time",
-    "is_finished",
-    "newest_first",
-    "newest_pod",
-    "next_attempt",
-    "op_of",
-    "outcome",
-    "pods_of",
-    "read_finished",
-    "write_marks",
-]
