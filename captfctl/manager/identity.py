@@ -7,10 +7,10 @@ from captfctl.manager.caches import BY_IDENTITY, Caches
 from captfctl.model import keys
 from captfctl.model.conditions import FALSE, TRUE, Conditions, Type
 from captfctl.model.events import Action, Note
+from captfctl.model.identity import TerraformClusterIdentity
 from captfctl.model.meta import Condition
 from captfctl.model.names import credentials_mirror
 from captfctl.model.resources import SECRETS, TERRAFORM_CLUSTER_IDENTITIES
-from captfctl.model.terraform import TerraformClusterIdentity
 from captfctl.reconcile import Recorder
 from captfctl.reconcile.cache import find
 from captfctl.reconcile.identity import missing_keys

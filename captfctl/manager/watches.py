@@ -8,9 +8,9 @@ from captfctl.manager.caches import BY_CLUSTER, BY_IDENTITY, BY_VARIABLES, Cache
 from captfctl.model import keys
 from captfctl.model.capi import Cluster
 from captfctl.model.core import Job
+from captfctl.model.identity import TerraformClusterIdentity
 from captfctl.model.meta import ApiObject, ObjectMeta
 from captfctl.model.resources import INFRASTRUCTURE
-from captfctl.model.terraform import TerraformClusterIdentity
 
 Key = tuple[str, str]
 KIND = "TerraformCluster"
@@ -127,7 +127,7 @@ def _depended_on(cluster: Cluster) -> tuple[object, ...]:
 
 
 def _spec_changed(old: TerraformClusterIdentity, new: TerraformClusterIdentity) -> bool:
-    return old.metadata.generation != new.metadata.generation
+    return bool(old.metadata.generation != new.metadata.generation)
 
 
 def _controller(job: Job) -> list[Key]:

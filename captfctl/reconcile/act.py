@@ -7,10 +7,9 @@ from captfctl.contract.errors import InputsTooLarge
 from captfctl.controller import Result
 from captfctl.decide import Decision, Reason, constants, explain, jitter
 from captfctl.decide.duration import to_seconds
-from captfctl.jobs.leases import LeaseClaim
-from captfctl.jobs.policy import deadline_seconds, policy_problem
+from captfctl.jobs.policy import policy_problem
 from captfctl.jobs.slots import SlotLimits, slot_wait
-from captfctl.jobs.start import Deferred, Started
+from captfctl.jobs.start import Deferred, Started, claim_of
 from captfctl.jobs.waits import Wait
 from captfctl.model import keys
 from captfctl.model.conditions import FALSE, TRUE, UNKNOWN, ConditionValue, Type
@@ -159,8 +158,7 @@ def _render(p: Pass, decision: Decision) -> Rendered | Obstacle:
 
 def _leases(p: Pass, rendered: Rendered) -> Obstacle | None:
     run = rendered.run
-    claim = LeaseClaim(p.owner, run.op, run.name, deadline_seconds(p.policy))
-    wait = p.env.leases.acquire(claim)
+    wait = p.env.leases.acquire(claim_of(run))
     return _waiting(p, run.op, wait, constants.GATE_REQUEUE) if wait is not None else None
 
 

@@ -21,6 +21,8 @@ def keep(p: Pass) -> Bookkeeping:
     ):
         if value is not None:
             p.set(kind, value)
+    if books.drop_restore_condition:
+        p.conditions.remove(Type.RESTORE_JOB_SUCCEEDED)
     _status(p, books)
     return books
 

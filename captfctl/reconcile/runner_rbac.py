@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from captfctl.cluster.door import Door
 from captfctl.cluster.errors import AlreadyExists, Conflict, NotFound
-from captfctl.jobs import SERVICE_ACCOUNT
+from captfctl.jobs.policy import SERVICE_ACCOUNT
 from captfctl.model import keys
 from captfctl.model.core import RoleBinding, RoleRef, ServiceAccount, Subject
 from captfctl.model.meta import ObjectMeta
