@@ -93,6 +93,11 @@ class ApiServer:
         return self._data_dir / "pki" / "ca.crt"
 
     @property
+    def token_path(self) -> Path:
+        """The file that holds the owner's bearer token."""
+        return self._data_dir / "token"
+
+    @property
     def url(self) -> str:
         return _url(self._started.listener)
 
