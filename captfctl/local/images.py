@@ -71,6 +71,14 @@ class Image(msgspec.Struct, frozen=True, kw_only=True):
         """As a container status has it; the manager pins the digest in it (11 §8.3)."""
         return f"docker-pullable://{repository(self.reference)}@sha256:{self.digest}"
 
+    def copy_module(self, target: Path) -> None:
+        """Put a copy of the module at `target`, whole or not at all. Raises `OSError`."""
+        target.parent.mkdir(parents=True, exist_ok=True)
+        beside = target.with_name(f".{target.name}.new")
+        shutil.rmtree(beside, ignore_errors=True)
+        shutil.copytree(self.module, beside)
+        beside.rename(target)
+
 
 def repository(reference: str) -> str:
     """The reference without tag and digest; the port of a registry stays."""

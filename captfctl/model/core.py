@@ -270,9 +270,18 @@ class JobCondition(Part):
     last_transition_time: Time | None = None
 
 
+class UncountedTerminatedPods(Part):
+    """UIDs of pods that ended and are not yet in `succeeded` or `failed`."""
+
+    succeeded: list[str] = msgspec.field(default_factory=list)
+    failed: list[str] = msgspec.field(default_factory=list)
+
+
 class JobStatus(Part):
     active: int = 0
     ready: int | None = None
+    terminating: int | None = None
+    uncounted_terminated_pods: UncountedTerminatedPods | None = None
     succeeded: int = 0
     failed: int = 0
     start_time: Time | None = None

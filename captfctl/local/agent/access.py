@@ -1,7 +1,15 @@
 """How a pod's processes reach the API."""
 
+import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
+
+ROOT_CA = "kube-root-ca.crt"
+"""The ConfigMap in which a control plane publishes its certificate authority."""
+
+KUBECONFIG_ENTRY = "pod"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,3 +23,57 @@ class ApiAccess:
     server: str
     ca_path: Path
     token_path: Path | None = None
+
+    @property
+    def host(self) -> str:
+        return urlsplit(self.server).hostname or ""
+
+    @property
+    def port(self) -> int:
+        parts = urlsplit(self.server)
+        return parts.port or (443 if parts.scheme == "https" else 80)
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Replace `path` in one step, readable by its owner only."""
+    beside = path.with_name(f".{path.name}.new")
+    with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(content)
+    beside.replace(path)
+
+
+def write_access(directory: Path, access: ApiAccess, namespace: str, token: str | None) -> None:
+    """Write what a pod's processes need to reach the API: `kubeconfig`, `token`, `ca.crt` and
+    `namespace`. The token itself stands in its own file only; None: the access's own token file.
+    """
+    token_file = directory / "token"
+    if token is not None:
+        write_private(token_file, token.encode())
+    elif access.token_path is not None:
+        _link(token_file, access.token_path)
+    write_private(directory / "ca.crt", access.ca_path.read_bytes())
+    write_private(directory / "namespace", namespace.encode())
+    write_private(directory / "kubeconfig", _kubeconfig(directory, access, namespace))
+
+
+def _link(path: Path, target: Path) -> None:
+    beside = path.with_name(f".{path.name}.new")
+    beside.unlink(missing_ok=True)
+    beside.symlink_to(target.absolute())
+    beside.replace(path)
+
+
+def _kubeconfig(directory: Path, access: ApiAccess, namespace: str) -> bytes:
+    name = KUBECONFIG_ENTRY
+    cluster = {"server": access.server, "certificate-authority": str(directory / "ca.crt")}
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": name, "cluster": cluster}],
+        "users": [{"name": name, "user": {"tokenFile": str(directory / "token")}}],
+        "contexts": [
+            {"name": name, "context": {"cluster": name, "user": name, "namespace": namespace}}
+        ],
+        "current-context": name,
+    }
+    return json.dumps(config, indent=1).encode()

@@ -206,3 +206,14 @@ class Container:
     def _tell(self, number: int) -> bool:
         supervisor = self.supervisor
         return supervisor is not None and processes.send(supervisor, number)
+
+
+def end_everything(home: Path, pod_uid: str, *, now: float, timeout: float) -> bool:
+    """End all containers below `home`, whoever started them; False when something survives."""
+    directories = [path for path in home.iterdir() if path.is_dir()] if home.is_dir() else []
+    for container in (Container(path, pod_uid) for path in directories):
+        if container.phase in (Phase.RUNNING, Phase.LOST) and not container.bury(
+            now=now, timeout=timeout
+        ):
+            return False
+    return True
