@@ -196,6 +196,7 @@ class WorkQueue(Generic[K]):
         return key
 
     def _delay(self, key: K, due: float) -> None:
+        self._promote()  # an earlier delay that is over must not swallow this one
         known = self._due.get(key)
         if known is not None and known <= due:
             return
