@@ -69,6 +69,10 @@ class Strategy:
         """Whether nothing of the kind's own holds back the removal of a marked object."""
         return True
 
+    def refuses_delete(self, name: str) -> str:
+        """Why an object of this name can never be deleted; empty: it can."""
+        return ""
+
     def mark_deleting(self, document: Document) -> None:
         """Change what a kind shows while it is being deleted."""
 
