@@ -1,0 +1,233 @@
+"""The command line: `copy`, `run`, `version` and what goes wrong before them (20 §2)."""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, NoReturn
+
+from runner import flags, options, version
+from runner.flags import FlagError, FlagSet, Values
+from runner.options import GLOBAL_FLAGS, HELP_FLAG, OPS, RUN_FLAGS
+from runner.result import STEP, Failure, Result
+
+OK = 0
+FAILURE = 1
+USAGE = 2
+_FLAGS_STEP = "flags"
+
+_SYNOPSIS = {
+    "": """Usage:
+  runner [global flags] copy <dest>
+  runner [global flags] run --op=<op> [flags]
+  runner [global flags] version
+  runner --version[=raw]
+""",
+    "copy": "Usage:\n  runner [global flags] copy <dest>\n",
+    "run": "Usage:\n  runner [global flags] run --op=<op> [flags]\n",
+    "version": "Usage:\n  runner [global flags] version\n",
+}
+_ABOUT = {
+    "": """The program inside every Job: prepares the working directory, runs the module's runtime
+step by step and leaves a small result.
+
+Commands:
+  copy     Copy this program to <dest>, mode 0755
+  run      Run one operation
+  version  Print the program's name and version
+""",
+    "copy": "Copies this program to <dest>, mode 0755.\n",
+    "run": """Runs one operation of the module and writes its result to --result.
+
+Operations:
+  apply    init, validate, apply; with --guard-deletes or --expect-plan the plan is checked first
+  destroy  init, destroy
+  refresh  init, then the state is brought up to date with the real resources
+  drift    init, refresh, then a plan that tells whether anything differs
+  plan     init, validate, plan; nothing is applied
+  restore  init, then a state backup is pushed and listed
+
+Environment:
+  CAPTF_SERVICE_ACCOUNT_DIR  directory with ca.crt and token for progress events, instead of
+                             /var/run/secrets/kubernetes.io/serviceaccount
+""",
+    "version": "Prints the program's name and version.\n",
+}
+
+
+class _UsageError(Exception):
+    """Bad input. `show_usage` asks for the command's usage after the error."""
+
+    def __init__(self, command: str, text: str, *, show_usage: bool) -> None:
+        super().__init__(text)
+        self.command = command
+        self.show_usage = show_usage
+
+
+class _Parsed(NamedTuple):
+    command: str
+    values: Values
+    positional: list[str]
+
+
+def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+    """Carry out one command line; return the exit code."""
+    try:
+        return _dispatch(_parse(arguments), environ)
+    except _UsageError as error:
+        path = f"runner {error.command}".rstrip()
+        text = f"{path}: {error}\n"
+        if error.show_usage:
+            text += "\n" + usage(error.command)
+        _write(sys.stderr.fileno(), text)
+        return USAGE
+
+
+def usage(command: str) -> str:
+    """The synopsis and the flags of a command ("" for the program itself)."""
+    text = _SYNOPSIS[command]
+    if command == "run":
+        text += "\nFlags:\n" + flags.usage(RUN_FLAGS)
+    return text + "\nGlobal flags:\n" + flags.usage((*GLOBAL_FLAGS, HELP_FLAG))
+
+
+def _flag_set(command: str) -> FlagSet:
+    return FlagSet(GLOBAL_FLAGS, (HELP_FLAG,), RUN_FLAGS if command == "run" else ())
+
+
+def _parse(arguments: Sequence[str]) -> _Parsed:
+    """Find the command, then read the flags from left to right."""
+    place = _command_place(arguments)
+    command = arguments[place] if place >= 0 else ""
+    if command not in _SYNOPSIS:
+        command = ""
+    accepted = _flag_set(command)
+    values = accepted.defaults()
+    try:
+        if not command:
+            rest = accepted.parse(arguments, values)
+            return _Parsed(_known(rest), values, rest)
+        _flag_set("").parse(arguments[:place], values)
+        return _Parsed(command, values, accepted.parse(arguments[place + 1 :], values))
+    except FlagError as error:
+        if command == "run":
+            _write_flags_failure(values, str(error))
+        raise _UsageError(command, str(error), show_usage=command != "run") from None
+
+
+def _known(rest: list[str]) -> str:
+    """The empty command; raises FlagError when something else was meant."""
+    if rest:
+        raise FlagError(f"unknown command {rest[0]!r}")
+    return ""
+
+
+def _command_place(arguments: Sequence[str]) -> int:
+    """Where the first argument stands that is neither a global flag nor its value; -1 if none."""
+    known = _flag_set("")
+    skip = False
+    for place, argument in enumerate(arguments):
+        if skip:
+            skip = False
+        elif argument == "--":
+            return place + 1 if place + 1 < len(arguments) else -1
+        elif argument.startswith("-") and argument != "-":
+            skip = known.takes_next(argument)
+        else:
+            return place
+    return -1
+
+
+def _dispatch(parsed: _Parsed, environ: Mapping[str, str]) -> int:
+    command, values, positional = parsed
+    if values["help"]:
+        _write(sys.stdout.fileno(), _ABOUT[command] + "\n" + usage(command))
+        return OK
+    asked = str(values["version"])
+    if asked in ("true", "raw"):
+        return _print_version(raw=asked == "raw")
+    if not command:
+        _write(sys.stderr.fileno(), usage(""))
+        return USAGE
+    try:
+        logging = options.log_options(values)
+    except options.LoggingFlagError as error:
+        _refuse(command, values, f"logging flags: {error}")
+    if command == "run":
+        return _run(values, positional, logging, environ)
+    if command == "copy":
+        return _copy(positional)
+    if positional:
+        _refuse(command, values, f"unexpected arguments: {' '.join(positional)}")
+    return _print_version(override=asked if asked.startswith("v") else "")
+
+
+def _refuse(command: str, values: Values, text: str) -> NoReturn:
+    if command == "run":
+        _write_flags_failure(values, text)
+    raise _UsageError(command, text, show_usage=False)
+
+
+def _print_version(*, raw: bool = False, override: str = "") -> int:
+    text = version.build_information(override) if raw else f"runner {version.reported(override)}"
+    _write(sys.stdout.fileno(), text + "\n")
+    return OK
+
+
+def _copy(positional: list[str]) -> int:
+    from runner.copy_command import CopyError, copy
+
+    if len(positional) != 1:
+        text = f"expected exactly one destination, got {len(positional)}"
+        raise _UsageError("copy", text, show_usage=False)
+    try:
+        copy(positional[0])
+    except CopyError as error:
+        _write(sys.stderr.fileno(), f"runner copy: {error}\n")
+        return FAILURE
+    return OK
+
+
+def _run(
+    values: Values,
+    positional: list[str],
+    logging: options.LogOptions,
+    environ: Mapping[str, str],
+) -> int:
+    if positional:
+        _refuse("run", values, f"unexpected arguments: {' '.join(positional)}")
+    if values["op"] not in OPS:
+        given = f"unknown --op {values['op']!r}" if values["op"] else "--op is required"
+        _refuse("run", values, f"{given}: use one of {', '.join(OPS)}")
+    from runner.execute import Supervisor
+    from runner.log import Log
+    from runner.run import Run
+    from runner.sinks import Sink
+
+    out, err = Sink(sys.stdout.fileno()), Sink(sys.stderr.fileno())
+    log = Log(logging, out, err)
+    with Supervisor(log.flush_due, log.flush) as supervisor:
+        out.attend = err.attend = supervisor.keep_deadlines
+        try:
+            return Run(options.run_options(values), environ, log, supervisor, out, err).execute()
+        finally:
+            log.flush()
+
+
+def _write_flags_failure(values: Values, text: str) -> None:
+    """Leave a result that says the flags were bad, where `--result` was seen before."""
+    result = Result("")
+    result.error = Failure(STEP, _FLAGS_STEP, text)
+    path = options.result_path(values)
+    try:
+        result.write(path)
+    except OSError as error:
+        _write(sys.stderr.fileno(), f"runner run: cannot write {path}: {error.strerror}\n")
+
+
+def _write(descriptor: int, text: str) -> None:
+    data = memoryview(text.encode("utf-8", "surrogateescape"))
+    try:
+        while data:
+            data = data[os.write(descriptor, data) :]
+    except OSError:
+        return  # nobody reads it

@@ -1,0 +1,229 @@
+"""Reading `show -json` of a saved plan: counts, drift, what is destroyed (20 §15).
+
+The plan is walked change by change and never held as objects, so that memory stays near the size
+of its text however large it is. Values are seen only by the fingerprint and by the redaction.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from runner import fingerprint, jsontext
+from runner.jsontext import JsonError, JsonValue
+from runner.redact import SecretSet
+
+EMPTY_HASH = "p2:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+_LISTED_CHANGES = 50
+_LISTED_DRIFT = 20
+_SENSITIVE_LINE = 16
+
+
+class Drift(NamedTuple):
+    """What differs between the state and the configuration (20 §15.2)."""
+
+    create: int = 0
+    update: int = 0
+    replace: int = 0
+    delete: int = 0
+    resources: tuple[str, ...] = ()
+
+    @property
+    def detected(self) -> bool:
+        """Whether any resource would be changed."""
+        return any(self[:4])
+
+
+class Summary(NamedTuple):
+    """A plan without its values (20 §15.3)."""
+
+    hash: str = EMPTY_HASH
+    create: int = 0
+    update: int = 0
+    replace: int = 0
+    delete: int = 0
+    output_changes: int = 0
+    imports: int = 0
+    moves: int = 0
+    forgets: int = 0
+    resources: tuple[str, ...] = ()
+    truncated: bool = False
+
+    def counts_text(self) -> str:
+        """The counts for people: the four actions always, the others when there are any."""
+        text = action_counts_text(self.create, self.update, self.replace, self.delete)
+        others = (
+            (self.imports, "to import"),
+            (self.moves, "to move"),
+            (self.forgets, "to forget"),
+            (self.output_changes, "output changes"),
+        )
+        return text + "".join(f", {count} {what}" for count, what in others if count)
+
+
+class Reading(NamedTuple):
+    """Everything one pass over a plan yields.
+
+    `destructive` lists `<address> (delete|replace)` in plan order; `secrets` the values the plan
+    marks sensitive (20 §17.1).
+    """
+
+    summary: Summary
+    drift: Drift
+    destructive: tuple[str, ...]
+    secrets: SecretSet
+
+
+def action_counts_text(create: int, update: int, replace: int, delete: int) -> str:
+    """The four action counts for people."""
+    return f"{create} to create, {update} to update, {replace} to replace, {delete} to delete"
+
+
+def read(document: bytes, key: bytes | None) -> Reading:
+    """Read a plan; without a key its hash stays empty. Raises JsonError."""
+    text = jsontext.as_ascii(document)
+    top = jsontext.document(text)
+    reader = _Reader(fingerprint.Fingerprint(key) if key is not None else None)
+    if "resource_changes" in top:
+        for entry in jsontext.values(text, top["resource_changes"]):
+            reader.resource_change(_object(entry, "resource change"))
+    if "output_changes" in top:
+        for name, position in jsontext.members(text, top["output_changes"]).items():
+            reader.output_change(name, _object(jsontext.decode_at(text, position), "output change"))
+    if "prior_state" in top:
+        reader.prior_state(text, top["prior_state"])
+    return reader.reading()
+
+
+class _Reader:
+    """Collects what a plan says, change by change."""
+
+    def __init__(self, hasher: fingerprint.Fingerprint | None) -> None:
+        self._hasher = hasher
+        self._counts = {"create": 0, "update": 0, "replace": 0, "delete": 0}
+        self._imports = self._moves = self._forgets = self._outputs = 0
+        self._listed: list[tuple[str, str]] = []
+        self._drifted: list[str] = []
+        self._destructive: list[str] = []
+        self._secrets = SecretSet()
+
+    def resource_change(self, entry: dict[str, JsonValue]) -> None:
+        address = _string(entry.get("address"), "address")
+        previous = _string(entry.get("previous_address"), "previous_address")
+        change = fingerprint.Change.of(entry.get("change"), previous)
+        self._hide(change)
+        actions = change.actions
+        kind = _kind(actions)
+        if kind in self._counts:
+            self._counts[kind] += 1
+            if len(self._drifted) < _LISTED_DRIFT:
+                self._drifted.append(address)
+        self._imports += change.importing is not None
+        self._moves += bool(previous)
+        self._forgets += "forget" in actions
+        if "delete" in actions:
+            what = "replace" if "create" in actions else "delete"
+            self._destructive.append(f"{address} ({what})")
+        labels = _labels(change, kind)
+        if labels:
+            self._listed.append((address, f"{address} ({labels})"))
+            if self._hasher is not None:
+                self._hasher.add(address, change)
+
+    def output_change(self, name: str, entry: dict[str, JsonValue]) -> None:
+        change = fingerprint.Change.of(entry, "")
+        if not change.no_op:
+            self._outputs += 1
+            if self._hasher is not None:
+                self._hasher.add(f"output.{name}", change)
+
+    def prior_state(self, text: str, position: int) -> None:
+        """Hide sensitive values of data sources; only those reach a run's output unannounced."""
+        values = jsontext.members(text, position).get("values")
+        root = jsontext.members(text, values).get("root_module") if values is not None else None
+        if root is not None:
+            self._module(text, root)
+
+    def _module(self, text: str, position: int) -> None:
+        module = jsontext.members(text, position)
+        if "resources" in module:
+            for entry in jsontext.values(text, module["resources"]):
+                resource = _object(entry, "resource")
+                if resource.get("mode") == "data":
+                    self._collect(resource.get("values"), resource.get("sensitive_values"))
+        if "child_modules" in module:
+            for place in jsontext.elements(text, module["child_modules"]):
+                self._module(text, place)
+
+    def _hide(self, change: fingerprint.Change) -> None:
+        self._collect(change.before, change.before_sensitive)
+        self._collect(change.after, change.after_sensitive)
+
+    def _collect(self, value: JsonValue, marks: JsonValue) -> None:
+        for leaf in _marked_strings(value, marks):
+            self._secrets.add(leaf.encode("utf-8", "replace"), _SENSITIVE_LINE)
+
+    def reading(self) -> Reading:
+        """What was collected."""
+        # The sort keeps the plan's order between equal addresses.
+        listed = sorted(self._listed, key=lambda item: item[0].encode("utf-8", "replace"))
+        summary = Summary(
+            hash=self._hasher.hash() if self._hasher is not None else "",
+            **self._counts,
+            output_changes=self._outputs,
+            imports=self._imports,
+            moves=self._moves,
+            forgets=self._forgets,
+            resources=tuple(line for _, line in listed[:_LISTED_CHANGES]),
+            truncated=len(listed) > _LISTED_CHANGES,
+        )
+        drift = Drift(**self._counts, resources=tuple(self._drifted))
+        return Reading(summary, drift, tuple(self._destructive), self._secrets)
+
+
+def _kind(actions: tuple[str, ...]) -> str:
+    """The one action a change counts as; "" when it is not counted."""
+    if "create" in actions and "delete" in actions:
+        return "replace"
+    for action in ("create", "delete", "update"):
+        if action in actions:
+            return action
+    return ""
+
+
+def _labels(change: fingerprint.Change, kind: str) -> str:
+    labels = []
+    if not change.no_op:
+        labels.append("replace" if kind == "replace" else ",".join(change.actions))
+    if change.importing is not None:
+        labels.append("import")
+    if change.previous_address:
+        labels.append("move")
+    return ", ".join(labels)
+
+
+def _marked_strings(value: JsonValue, marks: JsonValue) -> Iterator[str]:
+    """The non-empty strings of a value that lie under a true marker."""
+    if isinstance(value, str):
+        if marks is True and value:
+            yield value
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _marked_strings(item, fingerprint.part(marks, index))
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _marked_strings(item, fingerprint.part(marks, key))
+
+
+def _object(value: JsonValue, what: str) -> dict[str, JsonValue]:
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise JsonError(f"a {what} of the plan is not an object")
+    return value
+
+
+def _string(value: JsonValue, what: str) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise JsonError(f"{what} in the plan is not a string")
+    return value

@@ -1,0 +1,342 @@
+"""One operation from its flags to its result (20 §5)."""
+
+import math
+import os
+import time
+from collections.abc import Mapping
+
+from runner import (
+    durations,
+    environ,
+    events,
+    execute,
+    fingerprint,
+    preflight,
+    restore,
+    secret_sources,
+    steps,
+    streams,
+    summary,
+    ui,
+    workdir,
+)
+from runner.context import Context, Stop
+from runner.execute import Command, Consumer, Ended, Supervisor
+from runner.judge import BadOutput, Judge
+from runner.log import Log
+from runner.options import RunOptions
+from runner.result import (
+    BLOCKED,
+    INTERRUPTED,
+    LAYOUT,
+    PLAN_CHANGED,
+    STEP,
+    Failure,
+    StepRecord,
+)
+from runner.sinks import Sink
+from runner.version_output import runtime_version
+
+PREPARE = "prepare"
+_LONGEST_EARLY_TAIL = 65536
+_VERSION_STOP_SECONDS = 60.0
+_SHORTEST_PUSH_SECONDS = 10.0
+_OUTCOMES = {
+    LAYOUT: "the image does not follow the contract",
+    STEP: "failed",
+    INTERRUPTED: "interrupted",
+    BLOCKED: "blocked",
+    PLAN_CHANGED: "the plan differs from the approved one",
+}
+_HARMLESS_UNLOCK = (b"state is already unlocked", b"does not match existing lock")
+
+
+class Run:
+    """Carries out one operation. Use it once."""
+
+    def __init__(
+        self,
+        options: RunOptions,
+        inherited: Mapping[str, str],
+        log: Log,
+        supervisor: Supervisor,
+        out: Sink,
+        err: Sink,
+    ) -> None:
+        self._inherited = inherited
+        self._supervisor = supervisor
+        self._out = out
+        self._err = err
+        self._context = Context(options, log, events.Events.for_run(options, inherited, log))
+        self._environment: dict[str, str] = {}
+        self._workdir = workdir.Workdir(options.workdir, f"{options.workdir}/root", "")
+
+    def execute(self) -> int:
+        """Run the operation, write its result and return the exit code (20 §2.6)."""
+        started = time.monotonic()
+        result = self._context.result
+        try:
+            self._operate()
+            exit_code = 0
+        except Stop as stop:
+            result.error = stop.failure
+            exit_code = stop.exit_code
+        except Exception as error:
+            result.error = self._internal_failure(error)
+            exit_code = 1
+        self._announce_end(exit_code, time.monotonic() - started)
+        return self._write_result(exit_code)
+
+    def _operate(self) -> None:
+        context, options = self._context, self._context.options
+        try:
+            planned = steps.for_operation(options, self._workdir)
+        except KeyError:
+            failure = Failure(STEP, steps.PLAN, f"unknown operation {options.op!r}")
+            raise Stop(failure, 2) from None
+        self._prepare()
+        version = self._runtime_version()
+        context.result.runtime_version = version
+        context.events.emit(
+            "RunStarted",
+            events.NORMAL,
+            options.op,
+            f"Started {options.op} of image {options.image or '(not named)'}, "
+            f"runtime version {version or 'unknown'}",
+        )
+        judge = Judge(context)
+        for step in planned:
+            if not step.after_changes or context.result.steps[-1].exit == 2:
+                self._run_step(step, judge)
+
+    def _prepare(self) -> None:
+        """Everything that must be right before the first command."""
+        context, options = self._context, self._context.options
+        try:
+            preflight.check(options.module, options.bin, self._inherited)
+        except preflight.LayoutError as error:
+            raise self._early(
+                LAYOUT, None, "The image does not follow the contract", error
+            ) from None
+        try:
+            self._workdir = workdir.prepare(
+                options.workdir,
+                options.config,
+                options.providers,
+                own_tmp="TMPDIR" not in self._inherited,
+            )
+            context.result.providers_mirror = bool(self._workdir.cli_config)
+            self._build_environment()
+            if options.op == "restore":
+                state = restore.assemble(options.config, options.restore_chunks)
+                workdir.write_private(self._workdir.restore_state, state)
+        except workdir.PrepareError as error:
+            raise self._early(STEP, PREPARE, "The run could not be prepared", error) from None
+        self._load_plan_key()
+        context.hide(
+            secret_sources.of_environment(self._environment),
+            secret_sources.of_inputs(self._workdir.root),
+        )
+
+    def _early(self, kind: str, step: str | None, what: str, error: Exception) -> Stop:
+        text = str(error)
+        self._context.log.error(text, what)
+        data = text.encode("utf-8", "replace")[-_LONGEST_EARLY_TAIL:]
+        return Stop(Failure(kind, step, data.decode("utf-8", "ignore")))
+
+    def _build_environment(self) -> None:
+        built = environ.build(self._inherited, self._workdir.path, self._workdir.cli_config)
+        self._environment = built.variables
+        if built.dropped:
+            self._context.log.info(
+                "Variables that would change the runtime are ignored", vars=built.dropped
+            )
+
+    def _load_plan_key(self) -> None:
+        """A plan and an approved apply need the key; a guarded apply goes on without it."""
+        context, options = self._context, self._context.options
+        needed = options.op == "plan" or (options.op == "apply" and bool(options.expect_plan))
+        if not needed and not steps.planned(options):
+            return
+        try:
+            context.plan_key = fingerprint.read_key(options.plan_key_file)
+        except fingerprint.KeyFileError as error:
+            if needed:
+                raise self._early(STEP, PREPARE, "The plan key is not usable", error) from None
+            context.log.info("The plan gets no fingerprint", err=str(error))
+
+    def _runtime_version(self) -> str:
+        captured = streams.Captured()
+        ended = self._command(steps.VERSION, captured, streams.Discarded(), _VERSION_STOP_SECONDS)
+        return runtime_version(captured.take()) if ended == ended._replace(exit=0, error="") else ""
+
+    def _run_step(self, step: steps.Step, judge: Judge) -> None:
+        context = self._context
+        context.log.info("Step started", step=step.name)
+        context.events.emit("StepStarted", events.NORMAL, step.name, f"Step {step.name} started")
+        output = _Output(step, context, self._out, self._err)
+        seconds = execute.stop_seconds(context.options.stop_timeout)
+        ended = self._command(step, output.stdout, output.stderr, seconds)
+        record = self._record(step, ended)
+        if output.ui is not None:
+            context.result.changes = output.ui.counts
+        if not _succeeded(step, ended, output.stderr.last()):
+            self._fail(step, ended, record, output)
+        try:
+            judge.read(step, output.captured())
+        except BadOutput as error:
+            text = context.redactor.redact_text(str(error))
+            self._step_failed(record._replace(exit=0), text)
+            raise Stop(Failure(STEP, step.name, text)) from None
+        context.events.emit(
+            "StepSucceeded",
+            events.NORMAL,
+            step.name,
+            f"Step {step.name} succeeded: exit code {record.exit}, {record.seconds:.1f} s",
+        )
+        self._announce_changes(step, output)
+        judge.decide(step, ended.exit)
+
+    def _command(
+        self,
+        step: steps.Step,
+        out: Consumer,
+        err: Consumer,
+        stop: float,
+        limit: float | None = None,
+    ) -> Ended:
+        arguments = (*self._context.options.bin, *step.arguments)
+        command = Command(arguments, self._workdir.root, self._environment, stop)
+        return self._supervisor.run(command, out, err, limit=limit)
+
+    def _record(self, step: steps.Step, ended: Ended) -> StepRecord:
+        record = StepRecord(step.name, ended.exit, math.floor(ended.seconds * 10 + 0.5) / 10)
+        self._context.result.steps.append(record)
+        self._context.log.info(
+            "Step finished", step=record.name, exit=record.exit, seconds=record.seconds
+        )
+        return record
+
+    def _fail(self, step: steps.Step, ended: Ended, record: StepRecord, output: "_Output") -> None:
+        """End the run because a step failed."""
+        context = self._context
+        interrupted = self._supervisor.cancelled
+        shown = output.ui.diagnostics if output.ui is not None else ()
+        tail = summary.of_step(
+            step.name,
+            ended,
+            output.stderr.last(),
+            context.redactor,
+            validation=output.captured(),
+            diagnostics=shown,
+        )
+        resources = output.ui.failing_resources() if output.ui is not None else ()
+        self._step_failed(record, tail)
+        if step.json_ui:
+            self._push_errored_state()
+        kind = INTERRUPTED if interrupted else STEP
+        own = ended.exit if not ended.error and ended.exit >= 1 else 1
+        raise Stop(Failure(kind, step.name, tail, resources), own)
+
+    def _step_failed(self, record: StepRecord, text: str) -> None:
+        self._context.events.emit(
+            "StepFailed",
+            events.WARNING,
+            record.name,
+            f"Step {record.name} failed: exit code {record.exit}, {record.seconds:.1f} s: {text}",
+        )
+
+    def _push_errored_state(self) -> None:
+        """Try to store the state the runtime could not store itself (20 §14)."""
+        if not os.path.exists(self._workdir.errored_state):
+            return
+        context = self._context
+        context.log.info(
+            "The runtime left a state it could not store, pushing it",
+            file=self._workdir.errored_state,
+        )
+        step = steps.push_errored_state(context.options, self._workdir)
+        output = _Output(step, context, self._out, self._err)
+        stop = execute.stop_seconds(context.options.stop_timeout)
+        limit = stop
+        if self._supervisor.cancelled_at is not None:
+            # The result must still be written before the pod's grace period ends.
+            spent = time.monotonic() - self._supervisor.cancelled_at
+            limit = max(stop - spent, _SHORTEST_PUSH_SECONDS)
+        ended = self._command(step, output.stdout, output.stderr, stop, limit)
+        record = self._record(step, ended)
+        if not _succeeded(step, ended, b""):
+            text = summary.of_step(step.name, ended, output.stderr.last(), context.redactor)
+            self._step_failed(record, f"the state was not saved: {text}")
+
+    def _announce_changes(self, step: steps.Step, output: "_Output") -> None:
+        counts = output.ui.counts if output.ui is not None else None
+        if counts is not None:
+            self._context.events.emit(
+                "ResourcesChanged",
+                events.NORMAL,
+                step.name,
+                f"{counts.add} added, {counts.change} changed, {counts.destroy} destroyed, "
+                f"{counts.imports} imported",
+            )
+
+    def _internal_failure(self, error: Exception) -> Failure:
+        """A defect of the runner: its kind and place are told, its text may hold values."""
+        place = error.__traceback__
+        while place is not None and place.tb_next is not None:
+            place = place.tb_next
+        where = ""
+        if place is not None:
+            file = os.path.basename(place.tb_frame.f_code.co_filename)
+            where = f" at {file}:{place.tb_lineno}"
+        text = f"internal error: {type(error).__name__}{where}"
+        self._context.log.error(text, "The run stopped on a defect of the runner")
+        recorded = self._context.result.steps
+        return Failure(STEP, recorded[-1].name if recorded else PREPARE, text)
+
+    def _announce_end(self, exit_code: int, seconds: float) -> None:
+        options, error = self._context.options, self._context.result.error
+        spent = durations.spoken(seconds)
+        if error is None:
+            note = f"{options.op} succeeded after {spent}"
+            self._context.events.emit("RunFinished", events.NORMAL, options.op or "run", note)
+            return
+        at = f" at step {error.step}" if error.step and error.kind != LAYOUT else ""
+        note = f"{options.op}: {_OUTCOMES[error.kind]}{at} after {spent}, exit code {exit_code}"
+        self._context.events.emit("RunFinished", events.WARNING, options.op or "run", note)
+
+    def _write_result(self, exit_code: int) -> int:
+        path = self._context.options.result
+        try:
+            self._context.result.write(path)
+        except OSError as error:
+            reason = f"{path}: {error.strerror}"
+        else:
+            return exit_code
+        self._context.log.error(reason, "The result could not be written")
+        return exit_code or 1
+
+
+class _Output:
+    """Where one step's output goes, as the step asks for."""
+
+    def __init__(self, step: steps.Step, context: Context, out: Sink, err: Sink) -> None:
+        redactor = context.redactor
+        logged = streams.Logged(redactor, out)
+        self.ui = ui.JsonUi(redactor, out, err) if step.json_ui else None
+        self._captured = streams.Captured(logged if step.log else None) if step.capture else None
+        self.stdout: Consumer = self.ui or self._captured or logged
+        self.stderr = streams.Tail(streams.Logged(redactor, err))
+
+    def captured(self) -> bytes:
+        """What the step printed, when it is captured."""
+        return self._captured.take() if self._captured is not None else b""
+
+
+def _succeeded(step: steps.Step, ended: Ended, stderr: bytes) -> bool:
+    if ended.error:
+        return False
+    if ended.exit in step.ok:
+        return True
+    # Somebody else has cleared the lock, or holds a new one; the next step finds out.
+    return step.name == steps.FORCE_UNLOCK and any(text in stderr for text in _HARMLESS_UNLOCK)

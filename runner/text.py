@@ -1,0 +1,76 @@
+"""Cutting and cleaning text that came from the runtime."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+_ANSI = re.compile(rb"\x1b\[[0-9;]*[A-Za-z]")
+
+
+def cut(text: str, size: int) -> str:
+    """The longest beginning of `text` that fits `size` bytes of UTF-8, whole characters only."""
+    data = text.encode("utf-8", "replace")
+    return data[:size].decode("utf-8", "ignore") if len(data) > size else text
+
+
+def without_ansi(data: bytes) -> bytes:
+    """The bytes without colours and other terminal sequences."""
+    return _ANSI.sub(b"", data) if b"\x1b" in data else data
+
+
+def first_line(text: str) -> str:
+    """Everything before the first line break."""
+    return re.split(r"[\r\n]", text, maxsplit=1)[0]
+
+
+def listed_within(head: str, items: Sequence[str], size: int) -> str:
+    """`head` and the items, comma-separated; those that do not fit `size` bytes are counted.
+
+    Items stay whole. The count reads ` and <K> more`.
+    """
+    everything = head + ", ".join(items)
+    if _size(everything) <= size:
+        return everything
+    best = ""
+    for shown in range(len(items)):
+        text = head + ", ".join(items[:shown]) + f" and {len(items) - shown} more"
+        if _size(text) > size:
+            break
+        best = text
+    return best or cut(head, size)
+
+
+class Lines:
+    """Puts a stream together into lines; one longer than `longest` bytes is dropped."""
+
+    def __init__(self, longest: int) -> None:
+        self._longest = longest
+        self._line = bytearray()
+        self._too_long = False
+
+    def feed(self, data: bytes) -> Iterator[bytes | None]:
+        """The lines that end in `data`, without their line break; None for one too long."""
+        start = 0
+        while (end := data.find(b"\n", start)) >= 0:
+            self._extend(data[start:end])
+            yield self.rest()
+            start = end + 1
+        self._extend(data[start:])
+
+    def rest(self) -> bytes | None:
+        """The unfinished line; empty when there is none."""
+        line = None if self._too_long else bytes(self._line)
+        self._line.clear()
+        self._too_long = False
+        return line
+
+    def _extend(self, data: bytes) -> None:
+        if len(self._line) + len(data) > self._longest:
+            self._too_long = True
+        if self._too_long:
+            self._line.clear()
+        else:
+            self._line += data
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))

@@ -1,0 +1,238 @@
+"""The runtime's JSON messages, rendered back into text for the log (20 §12).
+
+Rendering leaves out what must not be in a log (raw output values) and keeps what the result needs:
+the error diagnostics, the resources that failed, and the counts of the closing line.
+"""
+
+import json
+import re
+from typing import NamedTuple
+
+from runner.redact import Redactor
+from runner.sinks import Sink
+from runner.text import Lines, cut, first_line, without_ansi
+
+LONGEST_LINE = 1 << 20
+_LONGEST_COUNTS_LINE = 512
+_LONGEST_FAILING = 512
+_MOST_FAILING = 10
+_OMITTED = b"(an output line of more than 1 MiB was left out)\n"
+_APPLIED = re.compile(
+    rb"(?a:Apply complete! Resources: (?:(\d{1,18}) imported, )?"
+    rb"(\d{1,18}) added, (\d{1,18}) changed, (\d{1,18}) destroyed)"
+)
+_DESTROYED = re.compile(rb"(?a:Destroy complete! Resources: (\d{1,18}) destroyed)")
+_CONTEXT = re.compile(r'(resource|data) "([^"]*)" "([^"]*)"')
+
+
+class Counts(NamedTuple):
+    """What an apply or a destroy did, from its closing line."""
+
+    add: int = 0
+    change: int = 0
+    destroy: int = 0
+    imports: int = 0
+
+
+class Diagnostic(NamedTuple):
+    """One error or warning of the runtime; what is not known is empty.
+
+    `context` is the source construct it was found in, such as `resource "t" "n"`.
+    """
+
+    severity: str
+    summary: str
+    detail: str = ""
+    address: str = ""
+    context: str = ""
+
+    @classmethod
+    def of(cls, value: object) -> "Diagnostic":
+        """Read a diagnostic object; members of a wrong type count as empty."""
+        snippet = _member(value, "snippet")
+        return cls(
+            severity=_text(value, "severity"),
+            summary=_text(value, "summary"),
+            detail=_text(value, "detail"),
+            address=_text(value, "address"),
+            context=_text(snippet, "context"),
+        )
+
+    def headline(self) -> str:
+        """One line for a summary: `Error: ` and the summary, then the detail's first line."""
+        detail = first_line(self.detail)
+        return f"Error: {self.summary}" + (f": {detail}" if detail else "")
+
+    def rendered(self) -> str:
+        """The whole diagnostic for the log, without a closing newline."""
+        title = "Error" if self.severity == "error" else "Warning"
+        text = f"{title}: {self.summary}"
+        if self.address:
+            text += f"\n\n  with {self.address}"
+        if self.detail:
+            text += f"\n\n{self.detail}"
+        return text
+
+
+class CountScanner:
+    """Finds the closing line of an apply or a destroy in rendered output; the last one wins."""
+
+    def __init__(self) -> None:
+        self.counts: Counts | None = None
+        self._lines = Lines(_LONGEST_COUNTS_LINE)
+
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes of output."""
+        for line in self._lines.feed(data):
+            self._scan(line)
+
+    def close(self) -> None:
+        """The output has ended; an unterminated last line counts."""
+        self._scan(self._lines.rest())
+
+    def _scan(self, line: bytes | None) -> None:
+        if not line:
+            return
+        line = without_ansi(line).rstrip(b"\r")
+        if applied := _APPLIED.match(line):
+            imports, add, change, destroy = (int(group or 0) for group in applied.groups())
+            self.counts = Counts(add, change, destroy, imports)
+        elif destroyed := _DESTROYED.match(line):
+            self.counts = Counts(destroy=int(destroyed[1]))
+
+
+class JsonUi:
+    """Takes the standard output of a step run with `-json`."""
+
+    def __init__(self, redactor: Redactor, out: Sink, err: Sink) -> None:
+        self.diagnostics: list[Diagnostic] = []
+        self._errored: list[str] = []
+        self._redactor = redactor
+        self._out = out
+        self._err = err
+        self._lines = Lines(LONGEST_LINE)
+        self._scanner = CountScanner()
+
+    @property
+    def counts(self) -> Counts | None:
+        """The change counts, when a closing line was seen."""
+        return self._scanner.counts
+
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes of the runtime's output."""
+        for line in self._lines.feed(data):
+            self._take(line)
+
+    def close(self) -> None:
+        """The output has ended; an unterminated last line is rendered too."""
+        self._take(self._lines.rest())
+        self._scanner.close()
+
+    def due(self) -> float:
+        """Nothing is held back but unfinished lines."""
+        return float("inf")
+
+    def tick(self) -> None:
+        """Nothing to let go of."""
+
+    def failing_resources(self) -> tuple[str, ...]:
+        """`<address>: <summary>` of the resources that failed, as far as they can be told."""
+        waiting = list(self._errored)
+        found: dict[str, None] = {}
+        for diagnostic in self.diagnostics:
+            address = _blamed(diagnostic, waiting)
+            if address:
+                entry = f"{address}: {first_line(diagnostic.summary)}"
+                found[cut(self._redactor.redact_text(entry), _LONGEST_FAILING)] = None
+        return tuple(found)[:_MOST_FAILING]
+
+    def _take(self, line: bytes | None) -> None:
+        if line is None:
+            self._print(_OMITTED)
+        elif line:
+            self._render(line)
+
+    def _render(self, line: bytes) -> None:
+        message = _message(line)
+        if message is None:
+            self._say(line)
+            return
+        kind = _text(message, "type")
+        if kind == "diagnostic" and isinstance(message.get("diagnostic"), dict):
+            self._diagnose(Diagnostic.of(message["diagnostic"]), _text(message, "@message"))
+            return
+        if kind == "apply_errored":
+            address = _text(_member(_member(message, "hook"), "resource"), "addr")
+            if address:
+                self._errored.append(address)
+        self._say(_text(message, "@message").encode("utf-8", "replace"))
+
+    def _diagnose(self, diagnostic: Diagnostic, message: str) -> None:
+        if diagnostic.severity == "error":
+            self.diagnostics.append(diagnostic)
+            self._err.write(self._clean(diagnostic.rendered().encode("utf-8", "replace")) + b"\n")
+        elif diagnostic.severity == "warning":
+            self._say(diagnostic.rendered().encode("utf-8", "replace"))
+        else:
+            self._say(message.encode("utf-8", "replace"))
+
+    def _say(self, text: bytes) -> None:
+        if text:
+            self._print(self._clean(text) + b"\n")
+
+    def _clean(self, text: bytes) -> bytes:
+        return without_ansi(self._redactor.redact(text))
+
+    def _print(self, text: bytes) -> None:
+        self._scanner.feed(text)
+        self._out.write(text)
+
+
+def validation_errors(output: bytes) -> list[Diagnostic]:
+    """The error diagnostics in the output of `validate -json`; none when it is no such thing."""
+    try:
+        document = json.loads(output.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return []
+    listed = _member(document, "diagnostics")
+    if not isinstance(listed, list):
+        return []
+    found = [Diagnostic.of(item) for item in listed]
+    return [diagnostic for diagnostic in found if diagnostic.severity == "error"]
+
+
+def _message(line: bytes) -> dict[str, object] | None:
+    """A message of the runtime; None for a line that is something else."""
+    if not line.lstrip().startswith(b"{"):
+        return None
+    try:
+        message = json.loads(line.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(message, dict) or not ("type" in message or "@message" in message):
+        return None
+    return message
+
+
+def _blamed(diagnostic: Diagnostic, waiting: list[str]) -> str:
+    """The address a diagnostic is about; takes it from the resources that errored."""
+    if diagnostic.address:
+        if diagnostic.address in waiting:
+            waiting.remove(diagnostic.address)
+        return diagnostic.address
+    if waiting:
+        return waiting.pop(0)
+    context = _CONTEXT.fullmatch(diagnostic.context)
+    if context is None:
+        return ""
+    prefix = "data." if context[1] == "data" else ""
+    return f"{prefix}{context[2]}.{context[3]}"
+
+
+def _member(value: object, name: str) -> object:
+    return value.get(name) if isinstance(value, dict) else None
+
+
+def _text(value: object, name: str) -> str:
+    member = _member(value, name)
+    return member if isinstance(member, str) else ""
