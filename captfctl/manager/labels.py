@@ -18,12 +18,7 @@ _STEPS = frozenset(
         "prepare",
     }
 )
-_ERROR_KINDS = frozenset({"step", "image-layout", "interrupted", "blocked", "plan-changed"})
 
 
 def step_label(name: str) -> str:
     return name if name in _STEPS else "other"
-
-
-def error_kind(kind: str) -> str:
-    return kind if kind in _ERROR_KINDS else "unknown"

@@ -8,8 +8,9 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from captfctl.jobs.bookkeeping import CountedRun
+from captfctl.jobs.result_document import ResultChanges
 from captfctl.jobs.results import Outcome, op_of, outcome
-from captfctl.manager.labels import ACTIONS, KINDS, error_kind, step_label
+from captfctl.manager.labels import ACTIONS, KINDS, step_label
 from captfctl.model import keys
 from captfctl.model.core import Job
 from captfctl.model.ops import Op
@@ -239,9 +240,9 @@ class PrometheusMetrics:
             _remove(self._success, *key, op.value)
 
 
-def _changes(changes: object) -> tuple[int, ...]:
-    fields = ("add", "change", "destroy", "imported")
-    return tuple(getattr(changes, field) for field in fields)
+def _changes(changes: ResultChanges) -> tuple[int, ...]:
+    """In the order of `ACTIONS`."""
+    return changes.add, changes.change, changes.destroy, changes.imported
 
 
 def _error_labels(run: CountedRun) -> tuple[str, str]:
@@ -249,7 +250,7 @@ def _error_labels(run: CountedRun) -> tuple[str, str]:
     if result is None or result.error is None:
         return ("deadline" if run.run.deadline else "unknown"), "none"
     step = result.error.step
-    return error_kind(result.error.kind), step_label(step) if step else "none"
+    return result.error_kind, step_label(step) if step else "none"
 
 
 def _remove(series: Gauge, *labels: str) -> None:

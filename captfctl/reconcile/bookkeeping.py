@@ -44,8 +44,13 @@ def _status(p: Pass, books: Bookkeeping) -> None:
     status.last_drift_check = books.last_drift_check
     if books.last_run is not None:
         status.last_run = books.last_run
-    if books.source_image or books.runtime_version:
-        source = status.source or SourceStatus()
-        source.image = books.source_image or source.image
-        source.runtime_version = books.runtime_version or source.runtime_version
-        status.source = source
+    status.source = _source(p, books)
+
+
+def _source(p: Pass, books: Bookkeeping) -> SourceStatus | None:
+    """What the newest run says it used, and the digest that the last successful apply ran."""
+    source = p.obj.status.source or SourceStatus()
+    source.image = books.source_image or source.image
+    source.runtime_version = books.runtime_version or source.runtime_version
+    source.image_digest = books.records.applied.digest if books.records.applied else ""
+    return source if source != SourceStatus() else None

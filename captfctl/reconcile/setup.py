@@ -1,7 +1,6 @@
 """The beginning of a pass proper (10 §5)."""
 
 from captfctl.model.conditions import FALSE, TRUE, UNKNOWN, Type
-from captfctl.model.status import SourceStatus
 from captfctl.reconcile.context import Pass
 from captfctl.state.records import read_records
 
@@ -15,7 +14,6 @@ def set_up(p: Pass) -> None:
     status.observed_generation = p.obj.metadata.generation
     status.state_secret_suffix = p.owner.suffix
     p.records = read_records(p.env.door, p.owner)
-    _image_digest(p)
 
 
 def _first_visit(p: Pass) -> None:
@@ -23,13 +21,3 @@ def _first_visit(p: Pass) -> None:
     p.conditions.set_default(Type.DELETING, FALSE, "NotDeleting")
     p.conditions.set_default(Type.DRIFT_DETECTED, UNKNOWN, "DriftNotChecked")
     p.conditions.set_default(Type.DELETION_BLOCKED, FALSE, "NotBlocked")
-
-
-def _image_digest(p: Pass) -> None:
-    """The digest that the last successful apply ran, as the applied record has it."""
-    digest = p.records.applied.digest if p.records.applied else ""
-    source = p.obj.status.source
-    if source is None and digest:
-        p.obj.status.source = SourceStatus(image_digest=digest)
-    elif source is not None:
-        source.image_digest = digest
