@@ -103,6 +103,14 @@ MANAGER = (
         ("create", "delete", "get", "list", "update", "watch"),
         "the runner's role in each namespace with runs",
     ),
+    # The diagnostics endpoint asks the API server who a scraper is and whether it may read.
+    Permission("authentication.k8s.io", ("tokenreviews",), ("create",), "who asks for the metrics"),
+    Permission(
+        "authorization.k8s.io",
+        ("subjectaccessreviews",),
+        ("create",),
+        "whether they may read them",
+    ),
 )
 
 LEADER = (
@@ -124,6 +132,9 @@ RUNNER = (
     Permission("coordination.k8s.io", ("leases",), ("get", "create", "update"), "the state lock"),
     Permission("events.k8s.io", ("events",), ("create",), "progress of a run"),
 )
+
+# Only for a scraper that is given this role; a non-resource rule has no group.
+METRICS_RULES = [PolicyRule(non_resource_urls=["/metrics"], verbs=["get"])]
 
 VIEWER = (Permission(INFRASTRUCTURE, (*OBJECTS, *IDENTITIES), READ, "looking"),)
 EDITOR = (Permission(INFRASTRUCTURE, OBJECTS, ("create", "update", "patch", "delete"), "changing"),)

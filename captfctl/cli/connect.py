@@ -1,0 +1,50 @@
+"""Doors of the command line: to the local control plane, running or not, or to an API server."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from captfctl.clock import Clock
+from captfctl.cluster.door import Door
+from captfctl.errors import EnvironmentFault
+
+STORE = "store"
+KUBECONFIG = Path("api") / "kubeconfig"
+
+
+def running_here(data: Path) -> bool:
+    """Whether some process runs the control plane that is kept in `data`."""
+    from captfctl.cluster.store.journal import in_use
+
+    return in_use(data / STORE)
+
+
+@contextmanager
+def local_door(data: Path, clock: Clock) -> Iterator[Door]:
+    """Reads of the local control plane: through its API when it runs, else from its store.
+
+    Raises `EnvironmentFault` when there is none.
+    """
+    if running_here(data):
+        from captfctl.cluster.live import LiveDoor
+
+        door = LiveDoor.from_kubeconfig(data / KUBECONFIG)
+        try:
+            yield door
+        finally:
+            door.close()
+        return
+    if not (data / STORE).is_dir():
+        raise EnvironmentFault(
+            "there is no local control plane",
+            where=str(data),
+            do="start one with `captfctl local up` or `captfctl reconcile -f PATH --local`, "
+            "or name a cluster's kubeconfig with --kubeconfig",
+        )
+    from captfctl.cluster.store import EmbeddedStore
+
+    store = EmbeddedStore.open(data / STORE, clock)
+    try:
+        yield store.door()
+    finally:
+        store.close()

@@ -1,0 +1,31 @@
+"""`captfctl delete`: delete described objects and wait until their infrastructure is destroyed."""
+
+from typing import Annotated
+
+import typer
+
+from captfctl.cli.options import Data, Files, Images, Timeout
+from captfctl.errors import InputError
+
+
+def command(
+    files: Files,
+    local: Annotated[
+        bool, typer.Option("--local", help="In the local control plane of this machine.")
+    ] = False,
+    data: Data = None,
+    images: Images = None,
+    timeout: Timeout = "1h",
+) -> None:
+    """Delete the objects of YAML files, in the reverse of the order they are written in.
+
+    A TerraformCluster is gone when its infrastructure is destroyed.
+    """
+    if not local:
+        raise InputError(
+            "say where to delete",
+            do="--local deletes on this machine; on a cluster use kubectl delete -f",
+        )
+    from captfctl.cli.reconcile_local import delete_local
+
+    raise typer.Exit(delete_local(files, data, images, timeout))

@@ -1,0 +1,74 @@
+"""`captfctl reconcile --dry-run`: the decision for each described object, and nothing else."""
+
+import sys
+
+from captfctl.cli.output import Document, Format, Listing, Row, show
+from captfctl.clock import SystemClock
+from captfctl.cluster.described import Described, load, scratch_store
+from captfctl.decide import Action, duration
+from captfctl.local.capi_crds import capi_crds
+from captfctl.model.crds import crds
+from captfctl.model.resources import TERRAFORM_CLUSTERS
+from captfctl.reconcile.oneshot import Evaluation, evaluate
+from captfctl.reconcile.settings import Settings
+
+_COLUMNS = ("Kind", "Namespace", "Name", "Decision", "Reason", "Requeue", "Why", "Job")
+_WIDE = frozenset({"Job"})
+_WITHOUT_JOB = {
+    Action.NONE: "none",
+    Action.DROP_FINALIZER: "remove-finalizer",
+    Action.RETAIN: "retain",
+}
+
+
+def dry_run(files: list[str], output: Format) -> None:
+    """Print what the next pass of every described object would do.
+
+    Raises `BadInput` with everything that is wrong with the files.
+    """
+    clock = SystemClock()
+    store = scratch_store(clock, (*crds(), *capi_crds()))
+    described = load(files, store, stdin=sys.stdin.buffer)
+    settings = Settings(runner_image="runner")
+    rows = [
+        _row(item, evaluate(store.door(), (item.namespace, item.name), clock, settings))
+        for item in described
+        if item.resource.kind == TERRAFORM_CLUSTERS.kind
+    ]
+    show(Listing(_COLUMNS, rows, _WIDE), output)
+
+
+def _row(item: Described, found: Evaluation) -> Row:
+    decision = found.op.value if found.op else _WITHOUT_JOB[found.action]
+    requeue = duration.text(duration.seconds(round(found.requeue_after)))
+    why = found.waiting or found.explanation
+    kind = item.resource.kind
+    cells = (
+        kind,
+        item.namespace,
+        item.name,
+        decision,
+        found.reason,
+        requeue if found.requeue_after else "",
+        " ".join(why.split()),
+        found.job,
+    )
+    return Row(cells, _document(item, found, decision, requeue), f"{kind.lower()}/{item.name}")
+
+
+def _document(item: Described, found: Evaluation, decision: str, requeue: str) -> Document:
+    document: Document = {
+        "apiVersion": item.resource.api_version,
+        "kind": item.resource.kind,
+        "namespace": item.namespace,
+        "name": item.name,
+        "decision": decision,
+        "reason": found.reason,
+        "explanation": found.explanation,
+        "requeueAfter": requeue,
+    }
+    if found.waiting:
+        document["waiting"] = found.waiting
+    if found.job:
+        document["job"] = found.job
+    return document

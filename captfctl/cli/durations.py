@@ -1,0 +1,25 @@
+"""Durations as Go writes them: `90s`, `1h30m`, `1.5h`, `300ms`."""
+
+import re
+from datetime import timedelta
+
+_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600}
+
+
+def parse_duration(text: str) -> timedelta:
+    """Raises `ValueError` telling what is wrong with `text`."""
+    sign, rest = (-1, text[1:]) if text.startswith("-") else (1, text.removeprefix("+"))
+    if rest == "0":
+        return timedelta()
+    position, total = 0, 0.0
+    while position < len(rest):
+        part = _PART.match(rest, position)
+        if part is None:
+            break
+        total += float(part[1]) * _SECONDS[part[2]]
+        position = part.end()
+    if not rest or position < len(rest):
+        missing = " (a unit is missing)" if rest.replace(".", "").isdigit() else ""
+        raise ValueError(f"{text!r} is not a duration{missing}")
+    return timedelta(seconds=sign * total)

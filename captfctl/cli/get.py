@@ -1,0 +1,32 @@
+"""`captfctl get`: the objects and how they stand, with the columns that kubectl shows."""
+
+from typing import Annotated
+
+import typer
+
+from captfctl.cli.options import Data, Kubeconfig, Output
+from captfctl.cli.output import Format
+
+
+def command(
+    kind: Annotated[
+        str, typer.Argument(metavar="[KIND]", help="A kind, plural or short name.")
+    ] = "terraformclusters",
+    name: Annotated[str, typer.Argument(metavar="[NAME]", help="One object of that kind.")] = "",
+    namespace: Annotated[
+        str, typer.Option("--namespace", "-n", help="Objects of this namespace; default: all.")
+    ] = "",
+    selector: Annotated[
+        str, typer.Option("--selector", "-l", help="Label selector, such as a=b,c!=d.")
+    ] = "",
+    data: Data = None,
+    kubeconfig: Kubeconfig = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """List objects, or show one.
+
+    Without --kubeconfig the local control plane is read, whether it runs or not.
+    """
+    from captfctl.cli.get_objects import get
+
+    get(kind, name, namespace, selector, data, kubeconfig, output)

@@ -1,0 +1,109 @@
+"""What `captfctl get` reads and shows."""
+
+import difflib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from captfctl.cli.connect import local_door
+from captfctl.cli.options import data_dir
+from captfctl.cli.output import Document, Format, Listing, Row, show
+from captfctl.clock import Clock, SystemClock
+from captfctl.cluster.described import scratch_store
+from captfctl.cluster.door import Door
+from captfctl.cluster.store import Registry, Served
+from captfctl.errors import InputError
+from captfctl.local.apiserver.tables import IncludeObject, table
+from captfctl.local.capi_crds import capi_crds
+from captfctl.model.crds import crds
+
+_NAMESPACE = "Namespace"
+
+
+def get(
+    kind: str,
+    name: str,
+    namespace: str,
+    selector: str,
+    data: Path | None,
+    kubeconfig: Path | None,
+    output: Format,
+) -> None:
+    """Raises `InputError` for an unknown kind, `NotFound` for an object that is not there."""
+    clock = SystemClock()
+    registry = scratch_store(clock, (*crds(), *capi_crds())).registry
+    served = _find(registry, kind)
+    with _door(data, kubeconfig, clock) as door:
+        if name:
+            place = namespace or ("default" if served.resource.namespaced else "")
+            documents = [door.get(served.resource, name, place)]
+        else:
+            documents = door.list(served.resource, namespace, labels=selector).items
+    listing = _listing(served, documents, clock, namespaces=not namespace and not name)
+    if output is Format.JSON or output is Format.YAML:
+        listing = _as_kubectl(listing, single=bool(name))
+    show(listing, output, single=True)
+
+
+@contextmanager
+def _door(data: Path | None, kubeconfig: Path | None, clock: Clock) -> Iterator[Door]:
+    if kubeconfig is None:
+        with local_door(data_dir(data), clock) as door:
+            yield door
+        return
+    from captfctl.cluster.live import LiveDoor
+
+    live = LiveDoor.from_kubeconfig(kubeconfig)
+    try:
+        yield live
+    finally:
+        live.close()
+
+
+def _find(registry: Registry, kind: str) -> Served:
+    wanted = kind.lower()
+    known: list[str] = []
+    for served in registry:
+        if wanted in served.names or wanted == served.resource.name:
+            return served
+        known += served.names
+    close = difflib.get_close_matches(wanted, known, n=1)
+    hint = f"did you mean {close[0]}?" if close else "kubectl api-resources lists what there is"
+    raise InputError(f"there is no kind called {kind!r}", do=hint)
+
+
+def _listing(
+    served: Served, documents: list[Document], clock: Clock, *, namespaces: bool
+) -> Listing:
+    bodies = [msgspec.json.encode(document) for document in documents]
+    printed = msgspec.json.decode(table(served, bodies, clock.now(), include=IncludeObject.NONE))
+    definitions = printed["columnDefinitions"]
+    first = [_NAMESPACE] if namespaces and served.resource.namespaced else []
+    columns = first + [definition["name"] for definition in definitions]
+    wide = frozenset(d["name"] for d in definitions if d["priority"] > 0)
+    rows = []
+    for document, row in zip(documents, printed["rows"], strict=True):
+        metadata = document["metadata"]
+        cells = [metadata.get("namespace", "")] if first else []
+        cells += [_cell(cell) for cell in row["cells"]]
+        rows.append(Row(cells, document, f"{served.singular}/{metadata['name']}"))
+    return Listing(columns, rows, wide)
+
+
+def _cell(cell: Any) -> str:
+    """As kubectl prints it: nothing is `<none>`, and truth values are in lower case."""
+    if cell is None or cell == "":
+        return "<none>"
+    return str(cell).lower() if isinstance(cell, bool) else str(cell)
+
+
+def _as_kubectl(listing: Listing, *, single: bool) -> Listing:
+    """Several objects as a `List`, one that was asked for by name as itself."""
+    if single:
+        return listing
+    items = [row.document for row in listing.rows]
+    whole: Document = {"apiVersion": "v1", "kind": "List", "items": items}
+    return Listing((), [Row((), whole, "")])

@@ -1,0 +1,61 @@
+"""A local control plane for the time of one command, or the one that is running already."""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from captfctl.cli.connect import KUBECONFIG, running_here
+from captfctl.clock import Clock
+from captfctl.cluster.door import Door
+from captfctl.local.images import ImageTable
+from captfctl.local.plane import LocalPlane, Part
+from captfctl.manager import Manager
+from captfctl.manager.settings import ManagerSettings
+
+RUNNER_IMAGE = "captfctl.local/runner:built-in"
+"""Stands for this program's own runner; the node agent places it without an image table's help."""
+
+
+def image_table(images: Path | None) -> ImageTable:
+    """Raises `InputError` with the line when the file cannot be used."""
+    return ImageTable.from_file(images) if images is not None else ImageTable()
+
+
+def make_plane(data: Path, images: ImageTable, clock: Clock, port: int = 0) -> LocalPlane:
+    """A control plane with a manager in it, not started yet."""
+
+    def controllers(door: Door) -> Sequence[Part]:
+        settings = ManagerSettings(
+            runner_image=RUNNER_IMAGE, health_addr="", diagnostics_address=""
+        )
+        return (Manager(door, settings, clock),)
+
+    return LocalPlane(
+        data=data,
+        images=images,
+        clock=clock,
+        port=port,
+        environ=os.environ,
+        controllers=controllers,
+    )
+
+
+@contextmanager
+def local_session(data: Path, images: ImageTable, clock: Clock) -> Iterator[Door]:
+    """The door of the control plane in `data`: started for this block unless it runs already."""
+    if running_here(data):
+        from captfctl.cluster.live import LiveDoor
+
+        door = LiveDoor.from_kubeconfig(data / KUBECONFIG)
+        try:
+            yield door
+        finally:
+            door.close()
+        return
+    plane = make_plane(data, images, clock)
+    plane.start()
+    try:
+        yield plane.door
+    finally:
+        plane.stop()

@@ -1,0 +1,56 @@
+"""Running the control plane until it is told to end."""
+
+import sys
+from pathlib import Path
+
+from captfctl.cli import logs
+from captfctl.cli.local_session import image_table, make_plane
+from captfctl.cli.options import data_dir
+from captfctl.cli.signals import end_requested
+from captfctl.clock import Clock, SystemClock
+from captfctl.cluster.apply import apply
+from captfctl.cluster.described import DescribedSet, load, scratch_store
+from captfctl.local.capi_crds import capi_crds
+from captfctl.local.plane import LocalPlane
+from captfctl.model.crds import crds
+
+
+def local_up(
+    data: Path | None, images: Path | None, files: list[str], port: int, verbosity: int
+) -> int:
+    """Returns the exit code. Bad objects are refused before anything starts."""
+    logs.set_up(verbosity)
+    ending = end_requested()
+    clock = SystemClock()
+    described = _read(files, clock)
+    plane = make_plane(data_dir(data), image_table(images), clock, port)
+    plane.start()
+    try:
+        for item in described or ():
+            done = apply(plane.door, item.resource, item.document)
+            print(f"{item.resource.kind.lower()}/{item.name} {done.action}", flush=True)
+        _tell(plane)
+        while not ending.wait(3600.0):
+            pass
+        print("ending: runs are asked to stop, their outcome is recorded", flush=True)
+    finally:
+        plane.stop()
+    return 0
+
+
+def _read(files: list[str], clock: Clock) -> DescribedSet | None:
+    if not files:
+        return None
+    store = scratch_store(clock, (*crds(), *capi_crds()))
+    return load(files, store, stdin=sys.stdin.buffer)
+
+
+def _tell(plane: LocalPlane) -> None:
+    print(
+        f"The control plane is up at {plane.api.url}; everything is kept in {plane.data}.\n"
+        f"In another terminal:\n\n"
+        f"  export KUBECONFIG={plane.kubeconfig}\n"
+        f"  kubectl get terraformclusters\n\n"
+        "Ctrl-C ends it.",
+        flush=True,
+    )

@@ -1,0 +1,68 @@
+"""Options that several commands share: one spelling, one help text."""
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from captfctl.cli.output import Format
+from captfctl.errors import InputError
+
+Files = Annotated[
+    list[str],
+    typer.Option(
+        "--filename",
+        "-f",
+        metavar="PATH",
+        help="YAML file, directory of them, or - for standard input. Repeatable.",
+    ),
+]
+Data = Annotated[
+    Path | None,
+    typer.Option(
+        "--data",
+        metavar="DIR",
+        help="Where the local control plane keeps everything.",
+        show_default="$XDG_STATE_HOME/captfctl/local",
+    ),
+]
+Images = Annotated[
+    Path | None,
+    typer.Option(
+        "--images",
+        metavar="FILE",
+        envvar="CAPTFCTL_IMAGES",
+        help="Table of images: which directory stands for which image reference.",
+    ),
+]
+Kubeconfig = Annotated[
+    Path | None,
+    typer.Option("--kubeconfig", metavar="FILE", help="Kubeconfig of the API server to talk to."),
+]
+Output = Annotated[Format, typer.Option("--output", "-o", help="How to print.")]
+Timeout = Annotated[
+    str, typer.Option("--timeout", metavar="DURATION", help="Give up after this long, such as 10m.")
+]
+
+
+def data_dir(given: Path | None) -> Path:
+    """The directory of the local control plane: as given, else the user's state directory."""
+    if given is not None:
+        return given.expanduser().absolute()
+    import os
+
+    base = os.environ.get("XDG_STATE_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "state") / "captfctl" / "local"
+
+
+def duration(text: str, flag: str) -> timedelta:
+    """The Go duration given for `flag`. Raises `InputError` naming the flag."""
+    from captfctl.cli.durations import parse_duration
+
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise InputError(
+            f"{flag} cannot be used", why=str(error), do="write it like 90s, 10m or 1h30m"
+        ) from None

@@ -1,0 +1,88 @@
+"""How results are printed: a table for people, json, yaml and names for programs."""
+
+import io
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+Document = dict[str, Any]
+
+
+class Format(StrEnum):
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+    NAME = "name"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of a table; `document` is what json and yaml show of it, `name` what `-o name`."""
+
+    cells: Sequence[str]
+    document: Document
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Rows under column headings. Columns named in `wide` are shown by `-o wide` only."""
+
+    columns: Sequence[str]
+    rows: list[Row]
+    wide: frozenset[str] = field(default_factory=frozenset)
+
+
+def show(listing: Listing, format_: Format, *, single: bool = False) -> None:
+    """Print to standard output. `single`: one row was asked for by name, so no list around it."""
+    match format_:
+        case Format.NAME:
+            text = "".join(f"{row.name}\n" for row in listing.rows)
+        case Format.JSON:
+            text = json.dumps(_document(listing, single), indent=2, ensure_ascii=False) + "\n"
+        case Format.YAML:
+            text = to_yaml(_document(listing, single))
+        case _:
+            text = _table(listing, wide=format_ is Format.WIDE)
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def to_yaml(document: Any) -> str:
+    from ruamel.yaml import YAML
+
+    yaml = YAML(typ="safe", pure=True)
+    yaml.default_flow_style = False
+    yaml.width = 4096
+    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
+    stream = io.StringIO()
+    yaml.dump(document, stream)
+    return stream.getvalue()
+
+
+def _document(listing: Listing, single: bool) -> Any:
+    documents = [row.document for row in listing.rows]
+    return documents[0] if single and len(documents) == 1 else documents
+
+
+def _table(listing: Listing, *, wide: bool) -> str:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = [i for i, name in enumerate(listing.columns) if wide or name not in listing.wide]
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), show_edge=False)
+    for index in shown:
+        table.add_column(listing.columns[index].upper(), no_wrap=True)
+    for row in listing.rows:
+        table.add_row(*(Text(row.cells[index]) for index in shown))
+    # Wide enough that nothing is cut: a terminal wraps lines, a pipe has no width at all.
+    console = Console(file=io.StringIO(), width=100_000, color_system=None, force_terminal=False)
+    console.print(table)
+    file = console.file
+    assert isinstance(file, io.StringIO)
+    return "".join(f"{line.rstrip()}\n" for line in file.getvalue().splitlines())

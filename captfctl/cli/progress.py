@@ -1,0 +1,159 @@
+"""Following objects until each is settled: live on a terminal, plain lines in a pipe."""
+
+import queue
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from captfctl.cli.settled import Standing, Verdict, verdict
+from captfctl.clock import Clock
+from captfctl.cluster.door import Door
+from captfctl.controller import Handler, Informer
+from captfctl.model.core import Event
+from captfctl.model.resources import EVENTS, TERRAFORM_CLUSTERS
+from captfctl.model.terraform import TerraformCluster
+
+Key = tuple[str, str]
+
+# Said by other lines already, or only of interest to somebody who asks for the events.
+_QUIET = frozenset({"ConditionChanged", "StepStarted", "RunStarted", "RunFinished", "StateAdopted"})
+PATIENCE_SECONDS = 5.0
+"""How long a gate may be closed before it counts as waiting for a person: its owner, identity or
+Secret may have been created a moment after it."""
+
+
+class Display(Protocol):
+    """Where progress goes."""
+
+    def event(self, key: Key, event: Event) -> None: ...
+
+    def standing(self, key: Key, verdict: Verdict, seconds: float) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@dataclass
+class Follower:
+    """Watches objects and their events and tells a display.
+
+    `seconds` in what it reports count from its creation.
+    """
+
+    door: Door
+    keys: Iterable[Key]
+    clock: Clock
+    display: Display
+    _inbox: "queue.SimpleQueue[tuple[Key, TerraformCluster | Event | None]]" = field(
+        default_factory=queue.SimpleQueue
+    )
+
+    def __post_init__(self) -> None:
+        self._began = self.clock.monotonic()
+        self._open = set(self.keys)
+        self._since: dict[Key, tuple[Verdict, float]] = {}
+        self._told_before = {event.metadata.uid for event in self.door.list(EVENTS).items}
+
+    def until_settled(self, timeout: float) -> dict[Key, Verdict]:
+        """The last verdict of each object, after all are settled or `timeout` seconds passed."""
+        verdicts = {key: Verdict(Standing.WORKING, "not looked at yet") for key in self._open}
+
+        def judge(key: Key, cluster: TerraformCluster | None) -> bool:
+            new = Verdict(Standing.WORKING, "is gone") if cluster is None else verdict(cluster)
+            verdicts[key] = new
+            return self._final(key, new)
+
+        self._run(timeout, judge)
+        return verdicts
+
+    def until_gone(self, timeout: float) -> set[Key]:
+        """Which objects still exist after `timeout` seconds; empty as soon as all are gone."""
+        left = set(self._open)
+
+        def judge(key: Key, cluster: TerraformCluster | None) -> bool:
+            if cluster is None:
+                left.discard(key)
+            return cluster is None
+
+        self._run(timeout, judge)
+        return left
+
+    def _run(self, timeout: float, judge: Callable[[Key, TerraformCluster | None], bool]) -> None:
+        deadline = self._began + timeout
+        done: set[Key] = set()
+        current: dict[Key, TerraformCluster | None] = {}
+        with self._watching():
+            while done != self._open and (left := deadline - self.clock.monotonic()) > 0:
+                for key, thing in self._next(min(left, 0.5)):
+                    if isinstance(thing, Event):
+                        self._tell(key, thing)
+                    else:
+                        current[key] = thing
+                for key, cluster in current.items():
+                    if judge(key, cluster):
+                        done.add(key)
+                    else:
+                        done.discard(key)
+        for key, thing in self._next(0.0):
+            if isinstance(thing, Event):
+                self._tell(key, thing)
+
+    def _final(self, key: Key, new: Verdict) -> bool:
+        """Whether `new` is the end of it; an impatient gate must have stood for a while."""
+        now = self.clock.monotonic()
+        old, since = self._since.get(key, (None, now))
+        if old != new:
+            since = now
+            self._since[key] = (new, now)
+            self.display.standing(key, new, now - self._began)
+        return new.settled and (not new.patience or now - since >= PATIENCE_SECONDS)
+
+    def _tell(self, key: Key, event: Event) -> None:
+        if event.reason not in _QUIET:
+            self.display.event(key, event)
+
+    def _next(self, seconds: float) -> Iterator[tuple[Key, TerraformCluster | Event | None]]:
+        """What arrived, after waiting up to `seconds` for the first thing."""
+        try:
+            yield self._inbox.get(timeout=seconds) if seconds else self._inbox.get_nowait()
+            while True:
+                yield self._inbox.get_nowait()
+        except queue.Empty:
+            return
+
+    @contextmanager
+    def _watching(self) -> Iterator[None]:
+        objects = Informer(self.door, TERRAFORM_CLUSTERS, self.clock)
+        events = Informer(self.door, EVENTS, self.clock)
+        objects.add_handler(
+            Handler(
+                on_add=self._seen,
+                on_update=lambda _, new: self._seen(new),
+                on_delete=lambda old: self._inbox.put((old.key, None)),
+            )
+        )
+        events.add_handler(Handler(on_add=self._happened))
+        informers = (objects, events)
+        for informer in informers:
+            informer.start()
+        try:
+            if objects.wait_synced(PATIENCE_SECONDS):
+                for key in self._open:
+                    if objects.get(*key) is None:
+                        self._inbox.put((key, None))
+            yield
+        finally:
+            for informer in informers:
+                informer.stop()
+
+    def _seen(self, cluster: TerraformCluster) -> None:
+        if cluster.key in self._open:
+            self._inbox.put((cluster.key, cluster))
+
+    def _happened(self, event: Event) -> None:
+        about = event.regarding
+        if about is None or about.kind != TERRAFORM_CLUSTERS.kind:
+            return
+        key = (about.namespace, about.name)
+        if key in self._open and event.metadata.uid not in self._told_before:
+            self._inbox.put((key, event))

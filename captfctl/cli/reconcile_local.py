@@ -1,0 +1,124 @@
+"""`captfctl reconcile --local` and `captfctl delete --local`: whole lives of objects, here."""
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from captfctl.cli.display import make_display, name_of
+from captfctl.cli.local_session import image_table, local_session
+from captfctl.cli.options import data_dir, duration
+from captfctl.cli.progress import Follower, Key
+from captfctl.cli.settled import Standing, Verdict
+from captfctl.clock import Clock, SystemClock
+from captfctl.cluster.apply import apply
+from captfctl.cluster.described import BadInput, DescribedSet, Violation, load, scratch_store
+from captfctl.cluster.door import Door
+from captfctl.cluster.errors import NotFound
+from captfctl.local.capi_crds import capi_crds
+from captfctl.local.images import ImageTable
+from captfctl.model.crds import crds
+from captfctl.model.resources import TERRAFORM_CLUSTERS
+
+EXIT_FAILED = 4
+EXIT_WAITING = 5
+EXIT_TIMEOUT = 6
+_EXITS = {
+    Standing.READY: 0,
+    Standing.WORKING: EXIT_TIMEOUT,
+    Standing.WAITING: EXIT_WAITING,
+    Standing.FAILED: EXIT_FAILED,
+}
+
+
+def reconcile_local(files: list[str], data: Path | None, images: Path | None, timeout: str) -> int:
+    """Returns the exit code (docs/exit-codes.md). Nothing is stored when the input is bad."""
+    clock = SystemClock()
+    limit = duration(timeout, "--timeout").total_seconds()
+    table = image_table(images)
+    described = _read(files, clock)
+    _check_images(described, table)
+    with local_session(data_dir(data), table, clock) as door:
+        keys = _keys(described)
+        display = make_display(keys)
+        try:
+            follower = Follower(door, keys, clock, display)
+            _apply(door, described)
+            verdicts = follower.until_settled(limit)
+        finally:
+            display.close()
+    _summarize(verdicts)
+    worst = max((verdict.standing for verdict in verdicts.values()), default=Standing.READY)
+    return _EXITS[worst]
+
+
+def delete_local(files: list[str], data: Path | None, images: Path | None, timeout: str) -> int:
+    """Returns the exit code (docs/exit-codes.md)."""
+    clock = SystemClock()
+    limit = duration(timeout, "--timeout").total_seconds()
+    described = _read(files, clock)
+    with local_session(data_dir(data), image_table(images), clock) as door:
+        keys = _keys(described)
+        display = make_display(keys)
+        try:
+            follower = Follower(door, keys, clock, display)
+            _delete(door, (item for item in described if item.resource.kind == "Cluster"))
+            _delete(door, (i for i in described if i.resource.kind == TERRAFORM_CLUSTERS.kind))
+            left = follower.until_gone(limit)
+        finally:
+            display.close()
+        if not left:
+            _delete(door, reversed(described.objects))
+    for key in sorted(left):
+        print(f"{name_of(key)} still exists", file=sys.stderr)
+    return EXIT_TIMEOUT if left else 0
+
+
+def _read(files: list[str], clock: Clock) -> DescribedSet:
+    store = scratch_store(clock, (*crds(), *capi_crds()))
+    return load(files, store, stdin=sys.stdin.buffer)
+
+
+def _keys(described: DescribedSet) -> list[Key]:
+    return [
+        (item.namespace, item.name)
+        for item in described
+        if item.resource.kind == TERRAFORM_CLUSTERS.kind
+    ]
+
+
+def _check_images(described: DescribedSet, table: ImageTable) -> None:
+    """An image that nothing stands for would be waited for until its Job's deadline."""
+    violations = []
+    for item in described:
+        if item.resource.kind == TERRAFORM_CLUSTERS.kind:
+            reference = item.document["spec"]["source"]["image"]
+            if reference not in table:
+                field = "spec.source.image"
+                message = f"unknown image '{reference}': {table.how_to_add(reference)}"
+                violations.append(Violation(item.place(field), message, field))
+    if violations:
+        raise BadInput(violations)
+
+
+def _apply(door: Door, described: DescribedSet) -> None:
+    for item in described:
+        done = apply(door, item.resource, item.document)
+        print(f"{item.resource.kind.lower()}/{item.name} {done.action}", flush=True)
+
+
+def _delete(door: Door, items: Iterable[object]) -> None:
+    from captfctl.cluster.described import Described
+
+    for item in items:
+        assert isinstance(item, Described)
+        try:
+            door.delete(item.resource, item.name, item.namespace)
+        except NotFound:
+            continue
+        print(f"{item.resource.kind.lower()}/{item.name} deleted", flush=True)
+
+
+def _summarize(verdicts: dict[Key, Verdict]) -> None:
+    for key, verdict in sorted(verdicts.items()):
+        if verdict.standing is Standing.WORKING:
+            print(f"{name_of(key)} is not settled: {verdict.why}", file=sys.stderr)

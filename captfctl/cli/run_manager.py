@@ -1,0 +1,68 @@
+"""The controller process, from its settings to its end."""
+
+import logging
+import os
+import socket
+import uuid
+from pathlib import Path
+
+from captfctl.cli import logs
+from captfctl.cli.signals import end_requested
+from captfctl.clock import SystemClock
+from captfctl.cluster.live import LiveDoor
+from captfctl.errors import InputError
+from captfctl.manager import Manager
+from captfctl.manager.manager import LeadershipLost
+from captfctl.manager.settings import GRACEFUL_SHUTDOWN, ManagerSettings
+from captfctl.model import keys
+from captfctl.model.resources import TERRAFORM_CLUSTERS
+
+log = logging.getLogger(__name__)
+
+
+def own_namespace() -> str:
+    """The manager's own namespace, which a pod is told; where its Lease is."""
+    return os.environ.get("POD_NAMESPACE", "")
+
+
+def manager_identity() -> str:
+    """This process among several managers: never the same twice, also on one host."""
+    return f"{socket.gethostname()}_{uuid.uuid4()}"
+
+
+def run_manager(
+    settings: ManagerSettings, kubeconfig: Path | None, logging_format: str, verbosity: int
+) -> int:
+    """Returns the exit code: 0 after an orderly end, 1 when workers did not end in time.
+
+    Raises `InputError`, `EnvironmentFault`, and what the first request to the API server raises.
+    """
+    settings.validate()
+    logs.set_up(verbosity, _format(logging_format))
+    ending = end_requested()
+    workers = settings.terraformcluster_concurrency + settings.terraformclusteridentity_concurrency
+    door = LiveDoor.from_kubeconfig(kubeconfig, field_owner=keys.FIELD_OWNER, pool_size=workers + 8)
+    # First of all: a server that is not there, or has no TerraformClusters, is told at once.
+    door.list(TERRAFORM_CLUSTERS, settings.namespace, limit=1)
+    manager = Manager(door, settings, SystemClock())
+    manager.start()
+    log.info("manager started on %s", door.server)
+    try:
+        while not ending.wait(0.2):
+            manager.wait(0.0)
+        log.info("ending: waiting for running passes")
+        return 0 if manager.stop(GRACEFUL_SHUTDOWN) else 1
+    except LeadershipLost:
+        manager.stop(0.0)
+        raise
+    finally:
+        door.close()
+
+
+def _format(text: str) -> logs.LogFormat:
+    try:
+        return logs.LogFormat(text)
+    except ValueError:
+        raise InputError(
+            f"Unsupported log format: {text!r}", where="--logging-format", do="use text or json"
+        ) from None

@@ -1,0 +1,130 @@
+"""When an object needs no more watching: pure, from its conditions."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from captfctl.model.conditions import FALSE, TRUE, UNKNOWN, Type, find
+from captfctl.model.meta import Condition
+from captfctl.model.terraform import TerraformCluster
+
+
+class Standing(IntEnum):
+    """Ordered by how much it matters for an exit code."""
+
+    READY = 0
+    WORKING = 1
+    WAITING = 2
+    FAILED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`why` is empty for a ready object. `patience`: it may still resolve itself in a moment."""
+
+    standing: Standing
+    why: str = ""
+    patience: bool = False
+
+    @property
+    def settled(self) -> bool:
+        return self.standing is not Standing.WORKING
+
+
+# Reasons of ApplyJobSucceeded that only a person ends.
+_NEEDS_PERSON = frozenset(
+    {
+        "PlanAwaitingApproval",
+        "PlanChanged",
+        "DestructivePlanBlocked",
+        "JobPolicyInvalid",
+        "InputsTooLarge",
+        "IdentityNotAllowed",
+    }
+)
+# These are decided by other objects, which may be on their way.
+_GATES = (
+    Type.DEPENDENCIES_READY,
+    Type.IDENTITY_ALLOWED,
+    Type.CREDENTIALS_MIRRORED,
+    Type.RUNNER_RBAC_READY,
+)
+
+
+def verdict(cluster: TerraformCluster) -> Verdict:
+    """How a TerraformCluster stands (`WORKING` while anything is still on its way)."""
+    status = cluster.status
+    if cluster.deleting:
+        return Verdict(Standing.WORKING, "is being deleted")
+    if status.observed_generation != cluster.metadata.generation:
+        return Verdict(Standing.WORKING, "its newest spec is not seen yet")
+    if status.active_job is not None:
+        return Verdict(Standing.WORKING, f"Job {status.active_job.name} runs")
+    for judge in (_paused, _gates, _apply, _state, _ready):
+        found = judge(cluster)
+        if found is not None:
+            return found
+    return Verdict(Standing.WORKING)
+
+
+def _get(cluster: TerraformCluster, kind: Type) -> Condition | None:
+    return find(cluster.status.conditions, kind)
+
+
+def _is(condition: Condition | None, status: str) -> bool:
+    return condition is not None and condition.status == status
+
+
+def _text(condition: Condition) -> str:
+    reason, message = condition.reason, condition.message
+    return reason if message in ("", reason) else f"{reason}: {message}"
+
+
+def _paused(cluster: TerraformCluster) -> Verdict | None:
+    paused = _get(cluster, Type.PAUSED)
+    if paused is not None and paused.status == TRUE:
+        return Verdict(Standing.WAITING, _text(paused))
+    return None
+
+
+def _gates(cluster: TerraformCluster) -> Verdict | None:
+    for kind in _GATES:
+        gate = _get(cluster, kind)
+        if gate is not None and gate.status != TRUE:
+            return Verdict(Standing.WAITING, _text(gate), patience=True)
+    return None
+
+
+def _apply(cluster: TerraformCluster) -> Verdict | None:
+    apply = _get(cluster, Type.APPLY_JOB_SUCCEEDED)
+    if apply is None or apply.status == TRUE:
+        return None
+    if apply.reason in _NEEDS_PERSON:
+        return Verdict(Standing.WAITING, _text(apply))
+    if apply.status == FALSE:
+        applied = _get(cluster, Type.INPUTS_APPLIED)
+        if applied is not None and applied.reason == "ApplyPending":
+            return Verdict(Standing.WORKING, "its new inputs are about to be applied")
+        return Verdict(Standing.FAILED, _text(apply))
+    return Verdict(Standing.WORKING, _text(apply))
+
+
+def _state(cluster: TerraformCluster) -> Verdict | None:
+    for kind in (Type.STATE_READABLE, Type.OUTPUTS_VALID):
+        condition = _get(cluster, kind)
+        if condition is not None and condition.status == FALSE:
+            return Verdict(Standing.WAITING, _text(condition))
+    return None
+
+
+def _ready(cluster: TerraformCluster) -> Verdict | None:
+    ready = _get(cluster, Type.READY)
+    if _is(ready, TRUE) and _is(_get(cluster, Type.INPUTS_APPLIED), TRUE):
+        return Verdict(Standing.READY)
+    healthy = _get(cluster, Type.INFRASTRUCTURE_HEALTHY)
+    if healthy is None or healthy.reason in ("InstancePending", "Provisioning"):
+        return None
+    if healthy.status == FALSE:
+        return Verdict(Standing.FAILED, _text(healthy))
+    if healthy.status == UNKNOWN and healthy.reason == "HealthUnknown":
+        return Verdict(Standing.WAITING, _text(healthy))
+    return None
