@@ -7,13 +7,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.contract_module.objects import cluster_inputs, machine_inputs, pool_inputs
 
 from captfctl.contract import UserVariable, render
 from captfctl.contract.interface import REQUIRED_OUTPUTS, inputs_of
 from captfctl.contract.jsontext import parse
 from captfctl.contract.values import ContractInputs, Network
 from captfctl.model.capi import Endpoint
+from tests.contract_module.objects import cluster_inputs, machine_inputs, pool_inputs
 
 RUNTIME = shutil.which("terraform") or shutil.which("tofu")
 
