@@ -49,7 +49,7 @@ class DoorRecorder:
         try:
             self._door.create(EVENTS, event, event.metadata.namespace)
         except CaptfError as problem:
-            log.debug("event %s not posted: %s", event.reason, problem)
+            log.warning("event %s not posted: %s", event.reason, problem)
 
     def event(self, regarding: ApiObject, note: Note) -> Event:
         namespace = regarding.metadata.namespace or IDENTITY_EVENT_NAMESPACE
@@ -57,7 +57,7 @@ class DoorRecorder:
             api_version=EVENTS.api_version,
             kind=EVENTS.kind,
             metadata=ObjectMeta(
-                generate_name=f"{regarding.metadata.name[:_NAME_MAX]}.", namespace=namespace
+                generate_name=f"{regarding.metadata.name[:_NAME_MAX]}-", namespace=namespace
             ),
             event_time=micro_time(self._clock.now()),
             reporting_controller=keys.FIELD_OWNER,
