@@ -16,6 +16,7 @@ from captfctl.cluster.store import (
     WatchOptions,
     WriteOptions,
 )
+from captfctl.local.apiserver import protobuf
 from captfctl.local.apiserver.auth import Identity
 from captfctl.local.apiserver.tables import IncludeObject
 from captfctl.model.resource import Document
@@ -222,7 +223,7 @@ class ApiRequest:
             ) from None
 
     def document(self) -> Document:
-        """The body as an object: JSON, or YAML. Raises `BadRequest`."""
+        """The body as an object: JSON, YAML, or protobuf. Raises `BadRequest`."""
         value = self.value()
         if not isinstance(value, dict):
             raise BadRequest("the request's body must be an object")
@@ -232,6 +233,8 @@ class ApiRequest:
         """The body, whatever it holds."""
         if not self.body.strip():
             raise BadRequest("the request has no body")
+        if self.content_type == protobuf.MEDIA:
+            return protobuf.decode(self.body)
         try:
             return msgspec.json.decode(self.body)
         except msgspec.DecodeError as problem:
