@@ -1,5 +1,6 @@
 """The run branch: the specification's list, in its order (10 §7)."""
 
+import math
 from datetime import timedelta
 
 from captfctl.controller import Result
@@ -72,7 +73,13 @@ def act(p: Pass, decision: Decision) -> Result:
             _count(p, decision.op.value, decision.reason)
             return run_job(p, decision)
     _count(p, "none", decision.reason)
-    return finish(p, timedelta(seconds=decision.requeue_seconds))
+    return finish(p, requeue(decision))
+
+
+def requeue(decision: Decision) -> timedelta:
+    """Not before the wait is over: the decision counts nanoseconds, and a remainder that is rounded
+    down to nothing would mean "never"."""
+    return timedelta(milliseconds=math.ceil(decision.requeue_seconds * 1000))
 
 
 def _count(p: Pass, op: str, reason: str) -> None:

@@ -22,7 +22,6 @@ from captfctl.model.core import (
     Lease,
     LeaseSpec,
     Pod,
-    PodSpec,
     PodStatus,
     Secret,
 )
@@ -74,7 +73,7 @@ class FakeRunner:
                     labels=labels,
                     owner_references=[reference],
                 ),
-                spec=PodSpec(containers=job.spec.template.spec.containers),
+                spec=job.spec.template.spec,
             ),
             job.metadata.namespace,
         )
