@@ -253,11 +253,32 @@ def _reported() -> Iterator[list[str]]:
 
 
 def _pool(configuration: Configuration, size: int) -> urllib3.PoolManager:
+    _check_certificates(configuration)
     configuration.connection_pool_maxsize = size
     # A peer that is gone without a word is noticed by the kernel even where no timeout applies.
     configuration.keep_alive = True
-    try:
-        pool: urllib3.PoolManager = RESTClientObject(configuration).pool_manager
-    except (ssl.SSLError, OSError, ValueError) as error:
-        raise InputError("the kubeconfig's certificates cannot be used", why=str(error)) from error
+    pool: urllib3.PoolManager = RESTClientObject(configuration).pool_manager
     return pool
+
+
+def _check_certificates(configuration: Configuration) -> None:
+    """Certificates are otherwise read by the first request, which would blame the server."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if configuration.ssl_ca_cert:
+        with _as_certificates("certificate authority"):
+            context.load_verify_locations(cafile=configuration.ssl_ca_cert)
+    if configuration.cert_file:
+        with _as_certificates("client certificate"):
+            context.load_cert_chain(configuration.cert_file, configuration.key_file)
+
+
+@contextlib.contextmanager
+def _as_certificates(what: str) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+        raise InputError(
+            f"the {what} of the kubeconfig cannot be used",
+            why=getattr(error, "reason", None) or str(error),
+            do="it must be a PEM certificate, written in base64 in *-data fields",
+        ) from error

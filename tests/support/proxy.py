@@ -1,0 +1,154 @@
+"""A TCP proxy that breaks connections the way networks and servers do.
+
+Between a client and a server:
+
+    with FaultProxy("127.0.0.1", port) as proxy:
+        ... talk to proxy.port ...
+        proxy.cut()              # every open connection is reset
+        proxy.reset_answers(1)   # the next request reaches the server, its answer never comes back
+        proxy.delay_answers(2.0) # answers come two seconds late
+        proxy.hang()             # open and new connections stay open and nothing passes
+        proxy.refuse()           # new connections are reset at once
+        proxy.heal()             # everything passes again, also what was held back
+"""
+
+import contextlib
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+
+_CHUNK = 65536
+_RESET = struct.pack("ii", 1, 0)
+
+
+class FaultProxy:
+    """Forwards connections to one server; every method takes effect at once, from any thread."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._target = (host, port)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self.connections = 0
+        """How many connections clients have opened so far."""
+        self._lock = threading.Lock()
+        self._pairs: list[tuple[socket.socket, socket.socket]] = []
+        self._open = threading.Event()
+        self._open.set()
+        self._delay = 0.0
+        self._resets = 0
+        self._refusing = False
+        self._closed = threading.Event()
+
+    def __enter__(self) -> "FaultProxy":
+        threading.Thread(target=self._accept, name="proxy", daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._closed.set()
+        self._open.set()
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self.cut()
+
+    def cut(self) -> None:
+        """Reset every open connection."""
+        with self._lock:
+            pairs, self._pairs = self._pairs, []
+        for client, server in pairs:
+            _reset(client)
+            _reset(server)
+
+    def reset_answers(self, count: int) -> None:
+        """Reset the client's connection when the first byte of an answer arrives, `count` times."""
+        with self._lock:
+            self._resets = count
+
+    def delay_answers(self, seconds: float) -> None:
+        """Hold every piece of an answer back for `seconds`."""
+        self._delay = seconds
+
+    def hang(self) -> None:
+        """Let nothing pass, and keep every connection."""
+        self._open.clear()
+
+    def refuse(self) -> None:
+        """Reset new connections."""
+        self._refusing = True
+
+    def heal(self) -> None:
+        """Let everything pass again."""
+        with self._lock:
+            self._resets = 0
+        self._delay = 0.0
+        self._refusing = False
+        self._open.set()
+
+    @contextlib.contextmanager
+    def cutting_every(self, seconds: float) -> Iterator[None]:
+        """Reset every open connection again and again."""
+        stop = threading.Event()
+
+        def cut() -> None:
+            while not stop.wait(seconds):
+                self.cut()
+
+        thread = threading.Thread(target=cut, name="proxy-cutter", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+
+    def _accept(self) -> None:
+        while not self._closed.is_set():
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            self.connections += 1
+            if self._refusing:
+                _reset(client)
+                continue
+            try:
+                server = socket.create_connection(self._target, timeout=10)
+            except OSError:
+                _reset(client)
+                continue
+            server.settimeout(None)
+            with self._lock:
+                self._pairs.append((client, server))
+            for ends in ((client, server, False), (server, client, True)):
+                threading.Thread(target=self._pump, args=ends, name="proxy", daemon=True).start()
+
+    def _pump(self, source: socket.socket, sink: socket.socket, answers: bool) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(_CHUNK):
+                if answers and self._takes_reset():
+                    _reset(sink)
+                    _reset(source)
+                    return
+                if answers and self._delay:
+                    self._closed.wait(self._delay)
+                self._open.wait()
+                sink.sendall(data)
+            self._open.wait()
+            sink.shutdown(socket.SHUT_WR)
+
+    def _takes_reset(self) -> bool:
+        with self._lock:
+            if self._resets == 0:
+                return False
+            self._resets -= 1
+            return True
+
+
+def _reset(end: socket.socket) -> None:
+    """Close so that the other side sees a reset, also in a thread that reads from it."""
+    with contextlib.suppress(OSError):
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+    with contextlib.suppress(OSError):
+        end.shutdown(socket.SHUT_RD)
+    end.close()
