@@ -1,6 +1,7 @@
 """Events that the control plane's own parts post. Best effort: none ever fails its work."""
 
 import logging
+import threading
 from enum import StrEnum
 
 from captfctl.clock import Clock
@@ -31,6 +32,8 @@ class Events:
         self._component = component
         self._instance = instance
         self._last: dict[tuple[str, str], str] = {}
+        self._lock = threading.Lock()
+        self._number = 0
 
     def normal(self, regarding: ObjectReference, reason: str, note: str, action: str) -> None:
         self._post(regarding, EventType.NORMAL, reason, note, action)
@@ -43,6 +46,13 @@ class Events:
         for key in [key for key in self._last if key[0] == uid]:
             self._last.pop(key, None)
 
+    def _name(self, regarding: str) -> str:
+        """As client-go names events; the number never repeats."""
+        with self._lock:
+            now = int(self._clock.now().timestamp() * 1_000_000_000)
+            self._number = max(self._number + 1, now)
+            return f"{regarding[:_NAME_MAX].rstrip('-.')}.{self._number:x}"
+
     def _post(
         self, regarding: ObjectReference, kind: EventType, reason: str, note: str, action: str
     ) -> None:
@@ -53,9 +63,7 @@ class Events:
         event = Event(
             api_version=EVENTS.api_version,
             kind=EVENTS.kind,
-            metadata=ObjectMeta(
-                generate_name=f"{regarding.name[:_NAME_MAX]}.", namespace=namespace
-            ),
+            metadata=ObjectMeta(name=self._name(regarding.name), namespace=namespace),
             event_time=micro_time(self._clock.now()),
             reporting_controller=self._component,
             reporting_instance=self._instance,

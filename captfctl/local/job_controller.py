@@ -13,8 +13,8 @@ Left out: Jobs of several pods, indexed Jobs, success and pod failure policies,
 import contextlib
 import logging
 import random
-from typing import Any
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
@@ -124,6 +124,8 @@ class JobController:
             return self._expire(job, now)
         plan = plan_status(job, pods, now)
         if plan.stop_pods:
+            # The reason first: a pod that is being deleted counts as a failure of its own.
+            job = self._write(job, plan)
             pods = self._stop_pods(job, pods)
             plan = plan_status(job, pods, now)
         if plan.tally.to_count:
@@ -228,11 +230,12 @@ class JobController:
 
     # The Job.
 
-    def _write(self, job: Job, plan: Plan) -> None:
+    def _write(self, job: Job, plan: Plan) -> Job:
         if plan.patch:
-            self._patch(job, plan.patch)
+            job = self._patch(job, plan.patch)
         for warning, reason, note in plan.events:
             (self._warn if warning else self._tell)(job, reason, note)
+        return job
 
     def _patch(self, job: Job, status: dict[str, Any]) -> Job:
         return self._door.patch(

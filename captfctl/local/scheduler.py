@@ -9,7 +9,7 @@ import msgspec
 
 from captfctl.clock import Clock
 from captfctl.cluster.door import Door
-from captfctl.cluster.errors import BadRequest, Conflict, MethodNotAllowed, NotFound
+from captfctl.cluster.errors import Conflict, NotFound
 from captfctl.controller import Controller, Handler, Informer, Result
 from captfctl.local.events import Events
 from captfctl.model.core import Node, ObjectReference, Pod, PodCondition
@@ -89,35 +89,15 @@ class Scheduler:
             metadata=ObjectMeta(name=metadata.name, namespace=metadata.namespace, uid=metadata.uid),
             target=ObjectReference(api_version="v1", kind=NODES.kind, name=node),
         )
-        try:
-            self._door.create_subresource(
-                PODS, metadata.name, metadata.namespace, "binding", binding, ApiObject
-            )
-        except (MethodNotAllowed, BadRequest):
-            self._set_node(pod, node)
+        self._door.create_subresource(
+            PODS, metadata.name, metadata.namespace, "binding", binding, ApiObject
+        )
         self._events.normal(
             _reference(pod),
             "Scheduled",
             f"Successfully assigned {metadata.namespace}/{metadata.name} to {node}",
             "Binding",
         )
-
-    def _set_node(self, pod: Pod, node: str) -> None:
-        """Behind a door straight into the embedded store, which has no binding subresource."""
-        metadata = pod.metadata
-        version = self._door.patch(
-            PODS,
-            metadata.name,
-            metadata.namespace,
-            {"spec": {"nodeName": node}},
-            resource_version=metadata.resource_version,
-        ).metadata.resource_version
-        condition = PodCondition(
-            type=_SCHEDULED,
-            status="True",
-            last_transition_time=whole_seconds(self._clock.now()),
-        )
-        self._write_condition(pod, condition, version)
 
     def _report_unschedulable(self, pod: Pod, nodes: int) -> None:
         message = f"0/{nodes} nodes are available: no node is ready"
@@ -130,20 +110,17 @@ class Scheduler:
         )
         if any(c.type == _SCHEDULED and c.message == message for c in pod.status.conditions):
             return
-        with contextlib.suppress(NotFound, Conflict):
-            self._write_condition(pod, condition, pod.metadata.resource_version)
-        self._events.warning(_reference(pod), "FailedScheduling", message, "Scheduling")
-
-    def _write_condition(self, pod: Pod, condition: PodCondition, version: str) -> None:
         others = [c for c in pod.status.conditions if c.type != _SCHEDULED]
-        self._door.patch(
-            PODS,
-            pod.metadata.name,
-            pod.metadata.namespace,
-            {"status": {"conditions": msgspec.to_builtins([*others, condition])}},
-            resource_version=version,
-            subresource="status",
-        )
+        with contextlib.suppress(NotFound, Conflict):
+            self._door.patch(
+                PODS,
+                pod.metadata.name,
+                pod.metadata.namespace,
+                {"status": {"conditions": msgspec.to_builtins([*others, condition])}},
+                resource_version=pod.metadata.resource_version,
+                subresource="status",
+            )
+        self._events.warning(_reference(pod), "FailedScheduling", message, "Scheduling")
 
 
 def _is_ready(node: Node) -> bool:
