@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from captfctl.cluster.errors import AlreadyExists, BadRequest, Cause
-from captfctl.cluster.store import deletion, metadata
+from captfctl.cluster.store import as_described, deletion, metadata
 from captfctl.cluster.store.collection import Record, key_of
 from captfctl.cluster.store.engine import Engine, Moved
 from captfctl.cluster.store.kinds.pods import bound
@@ -41,11 +41,15 @@ def create(
     if served.resource.namespaced and not meta["namespace"]:
         raise BadRequest("an empty namespace may not be set during creation")
     now = engine.now()
-    metadata.prepare_create(meta, now, metadata.new_uid(engine.chance))
+    given = as_described.take(got.document) if options.as_described else None
+    uid = (given.uid if given else "") or metadata.new_uid(engine.chance)
+    metadata.prepare_create(meta, now, uid)
     generated = not meta.get("name") and bool(meta.get("generateName"))
     if generated:
         meta["name"] = metadata.generated_name(meta["generateName"], engine.chance)
     served.strategy.prepare_create(got.document, now)
+    if given:
+        given.put_back(got.document)
     for _ in range(_GENERATED_TRIES if generated else 1):
         try:
             return _create(engine, served, got, options)

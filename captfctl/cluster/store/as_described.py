@@ -1,0 +1,50 @@
+"""Objects that files describe as they stood in a cluster: what only a server sets is kept."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from captfctl.model.resource import Document
+
+_OF_METADATA = (
+    "uid",
+    "creationTimestamp",
+    "generation",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a description says of these fields; `status` None: nothing."""
+
+    metadata: dict[str, Any]
+    status: Any
+
+    @property
+    def uid(self) -> str:
+        return str(self.metadata.get("uid", ""))
+
+    def put_back(self, document: Document) -> None:
+        """After the store has prepared `document` as a new object, make it the described one.
+
+        A generation is left as the store set it when none is given: without one, nothing could be
+        said about observed generations.
+        """
+        metadata = document["metadata"]
+        for key in _OF_METADATA:
+            if key in self.metadata:
+                metadata[key] = self.metadata[key]
+            elif key != "generation":
+                metadata.pop(key, None)
+        if self.status is not None:
+            document["status"] = self.status
+
+
+def take(document: Document) -> Given:
+    """What is to be put back; versions and field managers of another server are dropped."""
+    metadata = document["metadata"]
+    for key in ("resourceVersion", "managedFields"):
+        metadata.pop(key, None)
+    given = {key: metadata[key] for key in _OF_METADATA if key in metadata}
+    return Given(given, document.get("status"))
