@@ -70,7 +70,7 @@ def _check(rule: Rule, node: Node, value: Any, path: str, causes: list[Cause], o
     message = _verdict(rule, variables)
     if message is None:
         return
-    where = path + rule.field_path if rule.field_path else path
+    where = (path + rule.field_path).removeprefix(".")
     found = type_name(value)
     causes.append(Cause(where or "<nil>", f'Invalid value: "{found}": {message}', rule.reason))
 
