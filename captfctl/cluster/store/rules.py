@@ -1,6 +1,6 @@
 """CEL rules of custom resources (`x-kubernetes-validations`), transition rules included.
 
-The `cel` package is imported when the first rule is compiled: most stores never need it.
+The library is loaded when the first rule is compiled: most stores never need it.
 """
 
 import re
@@ -10,6 +10,7 @@ from typing import Any
 
 from captfctl.cluster.errors import Cause
 from captfctl.cluster.store.cel_functions import FUNCTIONS
+from captfctl.cluster.store.cel_library import cel
 from captfctl.cluster.store.structural import Node, Rule
 from captfctl.cluster.store.validation import ABSENT, old_item
 from captfctl.cluster.store.violations import child, shown, type_name
@@ -33,10 +34,8 @@ class RuleError(Exception):
 @lru_cache(maxsize=2048)
 def program(expression: str) -> Any:
     """Raises `RuleError`."""
-    import cel
-
     try:
-        return cel.compile(expression)
+        return cel().compile(expression)
     except ValueError as error:
         raise RuleError(" ".join(str(error).split())) from None
 
@@ -93,10 +92,8 @@ def _verdict(rule: Rule, variables: dict[str, Any]) -> str | None:
 
 
 def evaluate(expression: str, variables: dict[str, Any]) -> Any:
-    import cel
-
     compiled = program(expression)
-    context = cel.Context(variables=variables)
+    context = cel().Context(variables=variables)
     for name in compiled.functions():
         if name in FUNCTIONS:
             context.add_function(name, FUNCTIONS[name])
