@@ -36,6 +36,8 @@ class QueuedRecorder:
 
     def stop(self, timeout: float) -> bool:
         """Post what waits, for at most `timeout` seconds; tell whether all was posted."""
+        if self._thread.ident is None:
+            return self._waiting.empty()
         try:
             self._waiting.put(None, timeout=timeout)
         except queue.Full:

@@ -1,0 +1,297 @@
+"""The controller process as a library, over a store in memory."""
+
+import json
+import threading
+import urllib.error
+import urllib.request
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from captfctl.clock import SystemClock
+from captfctl.cluster.errors import NotFound
+from captfctl.errors import EnvironmentFault, InputError
+from captfctl.manager import LEASE_NAME, LeadershipLost, Manager, ManagerSettings
+from captfctl.model import keys
+from captfctl.model.conditions import find
+from captfctl.model.core import Job
+from captfctl.model.resources import (
+    EVENTS,
+    JOBS,
+    LEASES,
+    SECRETS,
+    TERRAFORM_CLUSTER_IDENTITIES,
+    TERRAFORM_CLUSTERS,
+)
+from tests.support.clock import eventually
+from tests.support.cluster_world import NAME, NAMESPACE, RUNNER_IMAGE, World, variables
+
+SETTINGS = ManagerSettings(runner_image=RUNNER_IMAGE, health_addr="", diagnostics_address="")
+
+
+@pytest.fixture
+def world() -> World:
+    return World(clock=SystemClock()).populate()
+
+
+@pytest.fixture
+def start(world: World):
+    """Start managers; all are stopped at the end."""
+    started: list[Manager] = []
+
+    def one(settings: ManagerSettings = SETTINGS) -> Manager:
+        manager = Manager(world.door, settings, world.clock)
+        started.append(manager)
+        manager.start()
+        return manager
+
+    yield one
+    for manager in started:
+        manager.stop(5)
+
+
+def running(world: World) -> list[Job]:
+    return [job for job in world.door.list(JOBS, NAMESPACE).items if not job.status.conditions]
+
+
+def ready(world: World) -> bool:
+    found = find(world.obj.status.conditions, "Ready")
+    return found is not None and found.status == "True"
+
+
+def run_one(world: World) -> None:
+    """Play one Job that the manager starts."""
+    eventually(lambda: len(running(world)) == 1, "a Job")
+    world.runner.succeed(running(world)[0])
+
+
+def get(url: str, token: str = "") -> tuple[int, str]:
+    request = urllib.request.Request(url)
+    if token:
+        request.add_header("Authorization", f"Bearer {token}")
+    try:
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as refused:
+        return refused.code, refused.read().decode()
+
+
+def test_a_cluster_becomes_ready_and_goes_again(world: World, start):
+    start()
+    run_one(world)
+    eventually(lambda: ready(world), "Ready")
+    eventually(lambda: world.obj.status.active_job is None, "the end of the run")
+    world.edit(variables('{"region":"eu-2"}'))
+    run_one(world)
+    eventually(lambda: not running(world), "the end of the second apply")
+    eventually(lambda: world.obj.status.active_job is None, "the end of the second run")
+    assert len(world.jobs()) == 2
+    world.delete()
+    run_one(world)
+    eventually(lambda: world.gone, "the end of the deletion")
+    eventually(lambda: world.leases() == [], "the release of the leases")
+
+
+def test_two_managers_at_once_run_one_job(world: World, start):
+    start()
+    start()
+    run_one(world)
+    eventually(lambda: ready(world), "Ready")
+    eventually(lambda: world.obj.status.active_job is None, "the end of the run")
+    eventually(lambda: world.leases() == [], "the release of the leases")
+    assert len(world.jobs()) == 1
+
+
+def test_a_restarted_manager_adopts_the_running_job(world: World, start):
+    first = start()
+    eventually(lambda: len(running(world)) == 1, "a Job")
+    assert first.stop(5)
+    world.runner.succeed(running(world)[0])
+    start()
+    eventually(lambda: ready(world), "Ready")
+    assert len(world.jobs()) == 1
+
+
+def test_a_standby_takes_over_when_the_leader_stops(world: World, start):
+    settings = replace(
+        SETTINGS,
+        leader_elect=True,
+        lease_namespace="captf-system",
+        leader_elect_retry_period=timedelta(milliseconds=50),
+    )
+    leader = start(replace(settings, identity="one"))
+    eventually(lambda: leader.leading, "the election")
+    standby = start(replace(settings, identity="two"))
+    eventually(lambda: standby.ready, "the standby's caches")
+    assert not standby.leading
+    assert leader.stop(5)
+    eventually(lambda: standby.leading, "the takeover")
+    run_one(world)
+    eventually(lambda: ready(world), "Ready")
+
+
+def test_a_lost_election_ends_the_manager(world: World, start):
+    settings = replace(
+        SETTINGS,
+        leader_elect=True,
+        lease_namespace="captf-system",
+        leader_elect_lease_duration=timedelta(seconds=3),
+        leader_elect_renew_deadline=timedelta(milliseconds=300),
+        leader_elect_retry_period=timedelta(milliseconds=50),
+    )
+    manager = start(settings)
+    eventually(lambda: manager.leading, "the election")
+    lease = world.door.get(LEASES, LEASE_NAME, "captf-system")
+    lease.spec.holder_identity = "somebody-else"
+    world.door.update(LEASES, lease)
+    with pytest.raises(LeadershipLost):
+        manager.wait(20)
+
+
+def test_a_pass_under_way_may_end_before_the_manager_does(world: World, start):
+    manager = start()
+    entered, leave = threading.Event(), threading.Event()
+    (controller, _) = manager._controllers
+
+    def slow(key):
+        entered.set()
+        leave.wait(10)
+        raise RuntimeError("over")
+
+    controller._reconcile = slow
+    controller.queue.add((NAMESPACE, "other"))
+    assert entered.wait(10)
+    assert not manager.stop(0.2)
+    leave.set()
+
+
+def test_namespace_and_watch_filter_limit_what_is_reconciled(world: World, start):
+    start(replace(SETTINGS, namespace="elsewhere"))
+    start(replace(SETTINGS, watch_filter="mine"))
+    manager = start(replace(SETTINGS, namespace="captf-system"))
+    eventually(lambda: manager.ready, "the caches")
+    assert world.obj.metadata.finalizers == []
+    world.edit(lambda obj: obj.metadata.labels.update({keys.WATCH_FILTER: "mine"}))
+    run_one(world)
+
+
+def test_an_identity_reports_its_secret_and_its_users(world: World, start):
+    start()
+    run_one(world)
+
+    def status():
+        return world.door.get(TERRAFORM_CLUSTER_IDENTITIES, "cloud").status
+
+    eventually(lambda: status().namespaces == [NAMESPACE], "the namespace of the mirror")
+    assert [c.reason for c in status().conditions] == ["SecretFound"]
+
+
+def test_an_identity_without_its_secret_says_so_in_the_default_namespace(world: World, start):
+    world.door.delete(SECRETS, "cloud", "captf-system")
+    start()
+
+    def reasons():
+        return [event.reason for event in world.door.list(EVENTS, "default").items]
+
+    eventually(lambda: "IdentitySecretNotFound" in reasons(), "the event")
+    found = world.door.get(TERRAFORM_CLUSTER_IDENTITIES, "cloud").status.conditions
+    assert [(c.status, c.reason) for c in found] == [("False", "SecretNotFound")]
+
+
+def test_a_namespace_that_loses_its_right_wakes_its_objects(world: World, start):
+    start()
+    run_one(world)
+    eventually(lambda: ready(world), "Ready")
+    identity = world.door.get(TERRAFORM_CLUSTER_IDENTITIES, "cloud")
+    identity.spec.allowed_namespaces.selector = None
+    identity.spec.allowed_namespaces.names = ["elsewhere"]
+    world.door.update(TERRAFORM_CLUSTER_IDENTITIES, identity)
+
+    def refused() -> bool:
+        return world.reason("IdentityAllowed") == "False/NamespaceNotAllowed"
+
+    eventually(refused, "the refusal")
+    eventually(lambda: world.secret("captf-creds-cloud") is None, "the end of the mirror")
+
+
+def test_events_are_posted_about_the_object(world: World, start):
+    start()
+    run_one(world)
+
+    def reasons():
+        return {event.reason for event in world.door.list(EVENTS, NAMESPACE).items}
+
+    eventually(lambda: {"JobCreated", "JobSucceeded", "Provisioned"} <= reasons(), "the events")
+    created = [e for e in world.door.list(EVENTS, NAMESPACE).items if e.reason == "JobCreated"]
+    assert len(created) == 1
+    event = created[0]
+    assert (event.reporting_controller, event.action, event.type) == (
+        "captf-manager",
+        "Run",
+        "Normal",
+    )
+    assert (event.regarding.kind, event.regarding.name) == ("TerraformCluster", NAME)
+    assert event.related.kind == "Job"
+
+
+def test_probes_tell_alive_and_ready(world: World, start):
+    manager = start(replace(SETTINGS, health_addr="127.0.0.1:0"))
+    url = f"http://127.0.0.1:{manager.port('health')}"
+    assert get(f"{url}/healthz")[0] == 200
+    eventually(lambda: get(f"{url}/readyz")[0] == 200, "readiness")
+    assert get(f"{url}/elsewhere")[0] == 404
+
+
+def test_readiness_names_what_is_missing(world: World):
+    manager = Manager(world.door, replace(SETTINGS, health_addr="127.0.0.1:0"), world.clock)
+    try:
+        manager._servers["health"].start()
+        code, text = get(f"http://127.0.0.1:{manager.port('health')}/readyz")
+        assert code == 500
+        assert "terraformclusters" in text
+    finally:
+        manager.stop(1)
+
+
+def test_insecure_diagnostics_serve_metrics_and_nothing_else(world: World, start):
+    settings = replace(SETTINGS, diagnostics_address="127.0.0.1:0", insecure_diagnostics=True)
+    manager = start(settings)
+    url = f"http://127.0.0.1:{manager.port('diagnostics')}"
+    run_one(world)
+
+    def shown(text: str) -> bool:
+        return text in get(f"{url}/metrics")[1]
+
+    counted = 'captf_jobs_total{kind="TerraformCluster",op="apply",result="succeeded"} 1.0'
+    eventually(lambda: shown(counted), "the count of the run")
+    ready_series = f'captf_ready{{kind="TerraformCluster",name="{NAME}",namespace="{NAMESPACE}"}}'
+    eventually(lambda: shown(f"{ready_series} 1.0"), "the gauge")
+    assert shown('captf_build_info{commit="",contract="v1alpha1"')
+    assert shown('controller_runtime_reconcile_errors_total{controller="terraformcluster"}')
+    assert get(f"{url}/debug/flags/v")[0] == 404
+
+
+def test_a_port_in_use_is_one_clear_error(world: World, start):
+    first = start(replace(SETTINGS, health_addr="127.0.0.1:0"))
+    taken = replace(SETTINGS, health_addr=f"127.0.0.1:{first.port('health')}")
+    with pytest.raises(EnvironmentFault, match="cannot serve health"):
+        Manager(world.door, taken, world.clock)
+
+
+def test_no_secret_is_in_anything_the_manager_writes_about_a_run(world: World, start):
+    start()
+    run_one(world)
+    eventually(lambda: ready(world), "Ready")
+    texts = [TERRAFORM_CLUSTERS.encode(world.obj)]
+    texts += [EVENTS.encode(event) for event in world.door.list(EVENTS).items]
+    texts += [JOBS.encode(job) for job in world.jobs()]
+    assert not any(b"s3cr3t" in text or b"czNjcjN0" in text for text in texts)
+    assert json.loads(texts[0])["status"]["conditions"]
+
+
+def test_settings_that_make_no_sense_are_refused(world: World):
+    with pytest.raises(InputError):
+        Manager(world.door, replace(SETTINGS, runner_image=""), world.clock)
+    with pytest.raises(NotFound):
+        world.door.get(LEASES, LEASE_NAME, "captf-system")
