@@ -69,14 +69,17 @@ class _Check:
 
         In this order: a Job that is named there and gone counts as an apply that vanished.
         """
-        self.door.patch(
-            self.owner.resource,
-            self.owner.name,
-            self.owner.namespace,
-            {"status": {"activeJob": None}},
-            resource_version=self.resource_version,
-            subresource="status",
-        )
+        owner = self.owner
+        live = self.door.get(owner.resource, owner.name, owner.namespace)
+        if live.status.active_job is not None:
+            self.door.patch(
+                owner.resource,
+                owner.name,
+                owner.namespace,
+                {"status": {"activeJob": None}},
+                resource_version=self.resource_version,
+                subresource="status",
+            )
         delete_job(self.door, self.job)
 
     def note(self, reason: str, text: str) -> Note:

@@ -58,9 +58,9 @@ def one_pass(world: World, door: Any) -> None:
         return
     idle = {"metadata": {"annotations": {keys.BLOCK_MOVE: None}}}
     door.patch(TERRAFORM_CLUSTERS, "prod", NAMESPACE, idle)
-    door.patch(
-        TERRAFORM_CLUSTERS, "prod", NAMESPACE, {"status": {"activeJob": None}}, subresource="status"
-    )
+    if shown:
+        settled = {"status": {"activeJob": None}}
+        door.patch(TERRAFORM_CLUSTERS, "prod", NAMESPACE, settled, subresource="status")
     newest = books.newest(Op.APPLY)
     if newest is None or not newest.ok:
         start(world, door, leases, next_attempt(books.jobs, Op.APPLY))
@@ -73,8 +73,9 @@ def start(world: World, door: Any, leases: Leases, attempt: int) -> None:
     starter = Starter(door, leases, world.clock, RUNNER, fixed_bytes)
     started = starter.start(run, explanation="there is no state")
     if isinstance(started, Started):
-        active = {"status": {"activeJob": {"name": run.name, "operation": "apply", "attempt": 1}}}
-        door.patch(TERRAFORM_CLUSTERS, "prod", NAMESPACE, active, subresource="status")
+        active = {"name": run.name, "operation": "apply", "attempt": attempt}
+        status = {"status": {"activeJob": active, "stateSecretSuffix": world.owner.suffix}}
+        door.patch(TERRAFORM_CLUSTERS, "prod", NAMESPACE, status, subresource="status")
 
 
 def run_pods(world: World, ran: list[str]) -> None:

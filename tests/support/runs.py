@@ -5,27 +5,47 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from functools import cache
+from typing import Any, TypeVar
 
-from captfctl.jobs.build import RunnerSettings, build_job
+from captfctl.cluster.store import EmbeddedStore
+from captfctl.jobs.build import RunnerSettings, build_job, build_run_secret
 from captfctl.jobs.leases import Leases
 from captfctl.jobs.reader import DoorJobs
 from captfctl.jobs.run import RunSpec
 from captfctl.jobs.start import Starter, claim_of
+from captfctl.local.capi_crds import capi_crds
 from captfctl.model import capi, core, keys, names
+from captfctl.model.crds import crds
 from captfctl.model.meta import ObjectMeta, OwnerReference
 from captfctl.model.ops import Op
 from captfctl.model.owner import Owner
-from captfctl.model.resources import CLUSTERS, JOBS, LEASES, PODS, SECRETS, TERRAFORM_CLUSTERS
-from captfctl.model.terraform import Source, TerraformCluster, TerraformClusterSpec
+from captfctl.model.resource import Resource
+from captfctl.model.resources import (
+    CLUSTERS,
+    CRDS,
+    JOBS,
+    LEASES,
+    NAMESPACES,
+    PODS,
+    SECRETS,
+    TERRAFORM_CLUSTERS,
+)
+from captfctl.model.terraform import IdentityRef, Source, TerraformCluster, TerraformClusterSpec
 from tests.support.clock import FakeClock
-from tests.support.fake_door import FakeDoor
+
+T = TypeVar("T")
 
 NAMESPACE = "team-a"
 RUNNER = RunnerSettings(image="registry.test/captf/manager:v1")
 FILES = {"main.tf.json": b"{}", "terraform.tfvars.json": b'{"a":1}'}
 IMAGE = "registry.test/modules/cluster:v1"
 DIGEST = "sha256:" + "ab" * 32
+
+
+@cache
+def _definitions() -> list[dict[str, Any]]:
+    return [*crds(), *capi_crds()]
 
 
 def fixed_bytes(count: int) -> bytes:
@@ -37,7 +57,11 @@ class World:
 
     def __init__(self, *, gate: bool = True, name: str = "prod") -> None:
         self.clock = FakeClock()
-        self.door: Any = FakeDoor(self.clock)
+        self.door = EmbeddedStore.in_memory(self.clock).door()
+        for document in _definitions():
+            self.door.create(CRDS.untyped(), document)
+        for namespace in (NAMESPACE, "team-b"):
+            self.door.create(NAMESPACES, core.Namespace(metadata=ObjectMeta(name=namespace)))
         self.gate = gate
         self.owner = self.add_cluster(name)
 
@@ -48,7 +72,9 @@ class World:
                 api_version=TERRAFORM_CLUSTERS.api_version,
                 kind="TerraformCluster",
                 metadata=ObjectMeta(name=name, namespace=NAMESPACE),
-                spec=TerraformClusterSpec(source=Source(image=IMAGE)),
+                spec=TerraformClusterSpec(
+                    source=Source(image=IMAGE), identity_ref=IdentityRef(name="main")
+                ),
             ),
             NAMESPACE,
         )
@@ -85,12 +111,13 @@ class World:
     def acquire(self, run: RunSpec) -> Any:
         return self.leases.acquire(claim_of(run))
 
-    def add_job(self, run: RunSpec, *, age: float = 0, **changes: Any) -> core.Job:
+    def add_job(
+        self, run: RunSpec, *, age: float = 0, annotations: Mapping[str, str] | None = None
+    ) -> core.Job:
         """A Job as if started `age` seconds ago, without leases and Secrets."""
         job = build_job(run, RUNNER)
-        job.metadata.creation_timestamp = self.clock.now() - timedelta(seconds=age)
-        job.metadata.annotations.update(changes.get("annotations", {}))
-        return self.door.create(JOBS, job, NAMESPACE)
+        job.metadata.annotations.update(annotations or {})
+        return self._created_ago(age, JOBS, job)
 
     def finish(
         self,
@@ -135,7 +162,6 @@ class World:
             metadata=ObjectMeta(
                 name=name or f"{job.metadata.name}-x7k2p",
                 namespace=NAMESPACE,
-                creation_timestamp=self.clock.now() - timedelta(seconds=age),
                 labels={**job.metadata.labels, keys.JOB_NAME: job.metadata.name},
                 owner_references=[
                     OwnerReference(
@@ -160,15 +186,18 @@ class World:
                 ],
             ),
         )
-        status = pod.status
-        self.door.create(PODS, pod, NAMESPACE)
-        pod = self.door.get(PODS, pod.metadata.name, NAMESPACE)
-        pod.status = status
-        return self.door.update(PODS, pod, subresource="status")
+        created = self._created_ago(age, PODS, pod)
+        created.status = pod.status
+        return self.door.update(PODS, created, subresource="status")
+
+    def _created_ago(self, age: float, resource: Resource[T], obj: T) -> T:
+        """Servers stamp the time of creation themselves, so the time has to be another one."""
+        self.clock.advance(-age)
+        created = self.door.create(resource, obj, NAMESPACE)
+        self.clock.advance(age)
+        return created
 
     def add_run_secret(self, run: RunSpec, job: core.Job) -> core.Secret:
-        from captfctl.jobs.build import build_run_secret
-
         return self.door.create(SECRETS, build_run_secret(run, job), NAMESPACE)
 
     def finished(
@@ -188,7 +217,7 @@ class World:
     ) -> core.Job:
         """A finished Job with everything that a run leaves behind."""
         run = self.run(op, attempt, **facts)
-        job = self.add_job(run, age=120 - at, annotations=annotations or {})
+        job = self.add_job(run, age=120 - at, annotations=annotations)
         if secret:
             self.add_run_secret(run, job)
         if pod:
