@@ -2,13 +2,15 @@
 
 from dataclasses import dataclass, field
 
+import msgspec
+
 from captfctl.contract.jsontext import canonical_any
 from captfctl.contract.outputs import ClusterOutputs, Health, HealthState
 from captfctl.model import keys
 from captfctl.model.capi import Cluster, Endpoint
 from captfctl.model.conditions import FALSE, TRUE, UNKNOWN, ConditionValue
 from captfctl.model.events import Action, Note
-from captfctl.model.terraform import FailureDomain, TerraformCluster
+from captfctl.model.terraform import NO_JSON, FailureDomain, TerraformCluster
 
 EXPORTS_LIMIT = 65_536
 
@@ -35,8 +37,8 @@ class ClusterMapping:
     """None leaves `spec.controlPlaneEndpoint`; else it is written together with the annotation
     `captf.io/endpoint-source: module`."""
     failure_domains: tuple[FailureDomain, ...]
-    exports: bytes = field(repr=False)
-    """Compact JSON for `status.exports`; empty clears it."""
+    exports: msgspec.Raw = field(repr=False)
+    """Compact JSON for `status.exports`; `NO_JSON` clears it."""
     notes: tuple[Note, ...] = ()
     """Events of the mapping itself; `Provisioned` is the caller's."""
 
@@ -130,12 +132,12 @@ def _domains_text(domains: tuple[FailureDomain, ...]) -> str:
     return f"{len(domains)} failure domains: {names}"
 
 
-def _exports(obj: TerraformCluster, outputs: ClusterOutputs) -> tuple[bytes, int]:
+def _exports(obj: TerraformCluster, outputs: ClusterOutputs) -> tuple[msgspec.Raw, int]:
     """What to publish, and the size of exports that are too large for it."""
     if outputs.findings.concerns("exports"):
-        return bytes(obj.status.exports), 0
+        return obj.status.exports, 0
     text = canonical_any(outputs.exports).encode()
-    return (text, 0) if len(text) <= EXPORTS_LIMIT else (b"", len(text))
+    return (msgspec.Raw(text), 0) if len(text) <= EXPORTS_LIMIT else (NO_JSON, len(text))
 
 
 def _worth_saying(obj: TerraformCluster, just_provisioned: bool) -> bool:

@@ -25,6 +25,10 @@ from captfctl.model.status import CommonStatus, PendingPlanRef
 
 Json = dict[str, Any]
 
+NO_JSON = msgspec.Raw()
+"""The value of a free-form field that is not set. Only this very object is left out when the field
+is written: an empty `Raw` made elsewhere would leave a hole in the JSON."""
+
 
 class PullPolicy(StrEnum):
     IF_NOT_PRESENT = "IfNotPresent"
@@ -199,7 +203,7 @@ class TerraformClusterSpec(Part):
     source: Source
     identity_ref: IdentityRef | None = None
     variables: Annotated[msgspec.Raw, rule(type="object", minProperties=1, maxProperties=256)] = (
-        msgspec.Raw()
+        NO_JSON
     )
     """Variables of the module, by name."""
     variables_from: Annotated[list[VariablesSource], rule(minItems=1, maxItems=16, **ATOMIC)] = (
@@ -235,7 +239,7 @@ class TerraformClusterStatus(CommonStatus):
     failure_domains: Annotated[
         list[FailureDomain], rule(minItems=1, maxItems=100, **map_by("name"))
     ] = msgspec.field(default_factory=list)
-    exports: msgspec.Raw = msgspec.Raw()
+    exports: msgspec.Raw = NO_JSON
     """What the module hands to machines and pools, unless it is too large to be shown."""
     pending_plan_ref: PendingPlanRef | None = None
 

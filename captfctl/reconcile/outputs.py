@@ -1,7 +1,5 @@
 """Writing what the module's outputs say to the object (60 §8.1)."""
 
-import msgspec
-
 from captfctl.contract.build import endpoint_input_was_null
 from captfctl.contract.mapping import map_cluster
 from captfctl.contract.outputs import decode_cluster
@@ -36,7 +34,7 @@ def map_outputs(p: Pass, state: State) -> None:
         )
         p.obj.metadata.annotations[keys.ENDPOINT_SOURCE] = "module"
     p.obj.status.failure_domains = list(mapped.failure_domains)
-    p.obj.status.exports = msgspec.Raw(mapped.exports)
+    p.obj.status.exports = mapped.exports
     if mapped.provisioned and not p.provisioned:
         p.latch_provisioned()
         p.later.append(Note("Provisioned", "the infrastructure is provisioned", Action.RECONCILE))

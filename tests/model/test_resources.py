@@ -202,3 +202,13 @@ def test_times_are_written_as_kubernetes_expects_them():
     assert parse_time("2026-09-25T14:00:00+02:00") == whole_seconds(moment)
     assert parse_time("2026-09-25T12:00:00") == whole_seconds(moment)
     assert parse_time("yesterday") is None
+
+
+@pytest.mark.parametrize("field", ["variables", "exports"])
+def test_a_free_form_field_that_is_cleared_is_left_out(field):
+    obj = TERRAFORM_CLUSTERS.decode(json.dumps(CLUSTER).encode())
+    part = obj.spec if field == "variables" else obj.status
+    setattr(part, field, terraform.NO_JSON)
+    written = json.loads(TERRAFORM_CLUSTERS.encode(obj))
+    assert field not in written["spec"] | written["status"]
+    assert TERRAFORM_CLUSTERS.copy(obj) == TERRAFORM_CLUSTERS.copy(TERRAFORM_CLUSTERS.copy(obj))
