@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from captfctl.jobs.results import FinishedRun
+from captfctl.model import keys
 from captfctl.model.ops import Op
 
 
@@ -28,6 +29,21 @@ def failures(runs: Sequence[FinishedRun], op: Op) -> Failures:
             count += 1
             last = last or run.finished_at
     return Failures(count, last)
+
+
+def failures_of_inputs(runs: Sequence[FinishedRun], op: Op, inputs_hash: str) -> Failures:
+    """Failures of runs that rendered these inputs: changed inputs are tried at once.
+
+    Waiting out a failure of inputs that nobody wants any more would only keep the correction from
+    being applied. An empty hash, or a run that does not tell its own, counts as the same inputs.
+    """
+    same = []
+    for run in runs:
+        rendered = run.job.metadata.annotations.get(keys.INPUTS_HASH, "")
+        if run.op is op and inputs_hash and rendered not in ("", inputs_hash):
+            break
+        same.append(run)
+    return failures(same, op)
 
 
 def retry_number(runs: Sequence[FinishedRun], run: FinishedRun) -> int:

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 from captfctl.decide import DecideInput, Jobs, State
+from captfctl.jobs.failures import failures_of_inputs
 from captfctl.jobs.policy import failed_limit
 from captfctl.model import keys
 from captfctl.model.conditions import TRUE, Type
@@ -55,9 +56,12 @@ def _jobs(p: Pass) -> Jobs:
     newest = books.newest(Op.APPLY)
     blocked = newest if newest is not None and newest.blocked else None
     annotations = blocked.job.metadata.annotations if blocked else {}
+    failed = dict(books.failures)
+    for op in (Op.APPLY, Op.PLAN):
+        failed[op] = failures_of_inputs(books.finished, op, p.inputs.hash)
     return Jobs(
-        failures={op: found.count for op, found in books.failures.items()},
-        last_failure={op: f.last for op, f in books.failures.items() if f.last is not None},
+        failures={op: found.count for op, found in failed.items()},
+        last_failure={op: f.last for op, f in failed.items() if f.last is not None},
         failed_limit=failed_limit(p.policy),
         remediation_failures=books.remediation_failures,
         last_apply_failed=last_apply_failed(p),

@@ -2,7 +2,12 @@
 
 from datetime import timedelta
 
-from captfctl.jobs.failures import failures, remediation_failures, retry_number
+from captfctl.jobs.failures import (
+    failures,
+    failures_of_inputs,
+    remediation_failures,
+    retry_number,
+)
 from captfctl.jobs.results import FinishedRun, newest_first, read_finished
 from captfctl.model.ops import Op
 from tests.support.clock import START
@@ -56,3 +61,27 @@ def test_remediation_failures_count_since_the_last_check():
 def test_a_successful_apply_ends_the_remediation_failures():
     runs = history(FAIL, OK, FAIL)
     assert remediation_failures(runs, START - timedelta(seconds=10)) == 1
+
+
+def of_inputs(*newest: str) -> list[FinishedRun]:
+    """Failed applies of these inputs, newest first."""
+    world = World()
+    runs = []
+    for age, inputs in enumerate(newest):
+        job = world.finished(Op.APPLY, 100 - age, ok=False, at=-age, inputs_hash=inputs)
+        runs.append(read_finished(world.door, job, Op.APPLY, lock_version=lambda: None))
+    return newest_first(runs)
+
+
+def test_changed_inputs_start_without_failures():
+    assert failures_of_inputs(of_inputs("h2:old", "h2:old"), Op.APPLY, "h2:new").count == 0
+
+
+def test_failures_of_the_same_inputs_count_up_to_the_first_of_others():
+    runs = of_inputs("h2:new", "h2:new", "h2:old", "h2:new")
+
+    assert failures_of_inputs(runs, Op.APPLY, "h2:new").count == 2
+
+
+def test_inputs_that_cannot_be_built_count_every_failure():
+    assert failures_of_inputs(of_inputs("h2:new", "h2:old"), Op.APPLY, "").count == 2
