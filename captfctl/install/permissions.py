@@ -41,6 +41,7 @@ class Permission:
 
 OBJECTS = ("terraformclusters",)
 IDENTITIES = ("terraformclusteridentities",)
+DEPENDENTS = ("terraformmachines", "terraformmachinepools")
 
 MANAGER = (
     Permission("", ("configmaps",), READ, "user variables from labelled ConfigMaps"),
@@ -55,7 +56,7 @@ MANAGER = (
     Permission(
         "",
         ("serviceaccounts",),
-        ("create", "get", "list", "watch"),
+        ("create", "delete", "get", "list", "watch"),
         "the runner's ServiceAccount in each namespace with runs",
     ),
     Permission(
@@ -82,6 +83,9 @@ MANAGER = (
         tuple(f"{kind}/finalizers" for kind in OBJECTS),
         ("update",),
         "Jobs and Secrets owned by the object",
+    ),
+    Permission(
+        INFRASTRUCTURE, DEPENDENTS, READ, "machines and pools that a cluster's deletion waits for"
     ),
     Permission(INFRASTRUCTURE, IDENTITIES, READ, "credentials of the runs"),
     Permission(

@@ -7,7 +7,7 @@ from typing import Any
 
 from captfctl.clock import Clock
 from captfctl.cluster.door import Door
-from captfctl.cluster.errors import ApiError, NotFound
+from captfctl.cluster.errors import ApiError, Forbidden, NotFound
 from captfctl.controller import Informer
 from captfctl.manager.settings import ManagerSettings
 from captfctl.model import keys, names
@@ -131,6 +131,9 @@ class Caches:
             self._door.list(resource, self._settings.namespace, limit=1)
         except NotFound:
             log.info("%s is not installed: none of its objects can block a deletion", resource.kind)
+            return False
+        except Forbidden as problem:
+            log.warning("%s is not watched: %s", resource.kind, problem)
             return False
         except ApiError:
             return True  # a server that does not answer now is followed until it does
