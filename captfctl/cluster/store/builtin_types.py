@@ -6,6 +6,7 @@ times lose what their type does not keep, quantities become text.
 """
 
 import json
+import re
 from datetime import UTC
 from functools import cache
 from importlib.resources import files
@@ -24,6 +25,7 @@ _JSON_TYPES: dict[str, type | tuple[type, ...]] = {
     "micro": str,
     "boolean": bool,
 }
+_MICROSECONDS = re.compile(r":\d\d\.\d{6}(Z|[+-])")
 _GO_NAMES = {"boolean": "bool", "integer": "int", "number": "float64", "bytes": "[]uint8"}
 
 
@@ -128,6 +130,8 @@ def _time(token: str, value: str, path: str) -> str:
     moment = parse_time(value) if is_time(value) else None
     if moment is None:
         raise WrongType(f'{path}: parsing time "{value}": it is not written as RFC 3339 wants it')
+    if token == "micro" and not _MICROSECONDS.search(value):
+        raise WrongType(f'{path}: parsing time "{value}": six digits must follow the seconds')
     moment = moment.astimezone(UTC)
     return micro_time(moment) if token == "micro" else moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 

@@ -1,9 +1,13 @@
 """What the store is asked and what it answers: the options of Kubernetes' own requests."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
 from captfctl.cluster.door import EventType, Propagation
+from captfctl.model.resource import Document
+
+Manage = Callable[[Document | None, Document], Document]
 
 
 class FieldValidation(StrEnum):
@@ -19,12 +23,15 @@ class WriteOptions:
     """Options of a create and of a change.
 
     `as_described`: a create keeps what only a server sets (uid, creationTimestamp, generation,
-    deletionTimestamp, status) as it is given, and leaves out what is not given.
+    deletionTimestamp, status) as it is given, and leaves out what is not given. `manage` gets the
+    stored object (None: there is none) and the one that is about to take its place, with defaults
+    and all; it answers the latter with its `metadata.managedFields`.
     """
 
     dry_run: bool = False
     field_validation: FieldValidation = FieldValidation.IGNORE
     as_described: bool = False
+    manage: Manage | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -111,6 +111,11 @@ def read_metadata(metadata: Any, unknown: list[str]) -> Document:
     if not isinstance(metadata, dict):
         raise BadRequest("metadata must be an object")
     try:
-        return builtin_types.read("V1ObjectMeta", metadata, unknown, "metadata")
+        result = builtin_types.read("V1ObjectMeta", metadata, unknown, "metadata")
     except builtin_types.WrongType as error:
         raise BadRequest(str(error)) from None
+    if owners := result.get("ownerReferences"):
+        result["ownerReferences"] = [
+            owner for index, owner in enumerate(owners) if owner not in owners[:index]
+        ]
+    return result

@@ -67,7 +67,7 @@ def _rename(engine: Engine, served: Served, document: Document) -> None:
 
 
 def _create(engine: Engine, served: Served, got: Read, options: WriteOptions) -> Written:
-    document = got.document
+    document = options.manage(None, got.document) if options.manage else got.document
     meta = document["metadata"]
     _raise(served, meta, _check(served, document, None, ""))
     if options.dry_run:
@@ -179,6 +179,9 @@ def _modify(
     metadata.prepare_update(meta, old["metadata"])
     meta["resourceVersion"] = old["metadata"]["resourceVersion"]
     document = served.strategy.prepare_update(document, old, subresource)
+    if options.manage:
+        document = options.manage(old, document)
+        meta = document["metadata"]
     _raise(served, meta, _check(served, document, old, subresource))
     unchanged = document == old
     if options.dry_run or unchanged:

@@ -9,6 +9,7 @@ from captfctl.model.resource import Document
 TYPES = ("Normal", "Warning")
 NOTE_MAX = 1024
 _TEXT_MAX = 128
+_OF_NO_NAMESPACE = ("default", "kube-system")
 _CHANGEABLE = ("metadata", "series", "apiVersion", "kind")
 
 
@@ -18,7 +19,11 @@ class CoreEventStrategy(Typed):
         document.setdefault("source", {})
 
     def check(self, document: Document, old: Document | None, subresource: str) -> list[Cause]:
-        return _check_namespace(document, "involvedObject")
+        if old is not None:
+            return []
+        if document.get("eventTime"):
+            return _check_new(document, "involvedObject", "message", "reportingComponent")
+        return _check_old_style(document)
 
 
 class EventStrategy(Typed):
@@ -28,44 +33,48 @@ class EventStrategy(Typed):
         document.setdefault("regarding", {})
 
     def check(self, document: Document, old: Document | None, subresource: str) -> list[Cause]:
-        causes = _check_namespace(document, "regarding")
         if old is None:
-            return causes + _check_new(document)
-        return causes + [
+            causes = [] if document.get("eventTime") else [required("eventTime")]
+            causes += _check_new(document, "regarding", "note", "reportingController")
+            if document.get("type") not in TYPES:
+                causes.append(unsupported("type", document.get("type", ""), TYPES))
+            return causes
+        return [
             immutable(field, document.get(field))
             for field in sorted({*document, *old} - set(_CHANGEABLE))
             if document.get(field) != old.get(field) and not field.startswith("deprecated")
         ]
 
 
-def _check_namespace(document: Document, field: str) -> list[Cause]:
+def _mismatch(namespace: str) -> Cause:
+    # The server names the fields as they are stored, whatever API the event came by.
+    return invalid("involvedObject.namespace", namespace, "does not match event.namespace")
+
+
+def _check_old_style(document: Document) -> list[Cause]:
     namespace = document["metadata"].get("namespace", "")
-    wanted = document[field].get("namespace", "")
-    # What is not in a namespace has its events in `default`, and may have them anywhere.
-    if wanted in ("", namespace):
-        return []
-    detail = "does not match the event's namespace"
-    return [invalid(f"{field}.namespace", wanted, detail)]
+    about = document["involvedObject"].get("namespace", "")
+    # What is not in a namespace has its events in the default one.
+    return [] if namespace == (about or "default") else [_mismatch(about)]
 
 
-def _check_new(document: Document) -> list[Cause]:
+def _check_new(document: Document, regarding: str, note: str, reporter: str) -> list[Cause]:
     causes = []
-    if not document.get("eventTime"):
-        causes.append(required("eventTime"))
-    controller = document.get("reportingController", "")
+    about = document[regarding].get("namespace", "")
+    if not about and document["metadata"].get("namespace", "") not in _OF_NO_NAMESPACE:
+        causes.append(_mismatch(about))
+    controller = document.get(reporter, "")
     if not controller:
-        causes.append(required("reportingController"))
+        causes.append(required(reporter))
     causes += [
-        invalid("reportingController", controller, problem)
+        invalid(reporter, controller, problem)
         for problem in (qualified_name_problems(controller) if controller else [])
     ]
     for field in ("reportingInstance", "action", "reason"):
         causes += _check_text(document, field)
-    if len(document.get("note", "").encode()) > NOTE_MAX:
-        detail = f"can have at most {NOTE_MAX} bytes"
-        causes.append(invalid("note", "…", detail))
-    if document.get("type") not in TYPES:
-        causes.append(unsupported("type", document.get("type", ""), TYPES))
+    if len(document.get(note, "").encode()) > NOTE_MAX:
+        # The text itself stays out: it is long, and may say what is nobody's business.
+        causes.append(invalid("message", "", f"can have at most {NOTE_MAX} characters"))
     return causes
 
 
