@@ -241,6 +241,14 @@ class World:
     def job_names(self) -> list[str]:
         return [job.metadata.name for job in self.door.list(JOBS, NAMESPACE).items]
 
+    def pods(self) -> list[core.Pod]:
+        return self.door.list(PODS, NAMESPACE).items
+
+    def patch_pod(
+        self, pod: core.Pod, patch: Mapping[str, Any], *, subresource: str = "status"
+    ) -> core.Pod:
+        return self.door.patch(PODS, pod.metadata.name, NAMESPACE, patch, subresource=subresource)
+
     def object(self) -> TerraformCluster:
         return self.door.get(TERRAFORM_CLUSTERS, self.owner.name, NAMESPACE)
 
