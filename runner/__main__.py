@@ -1,15 +1,26 @@
 """Start of the program: `python -m runner`, the console script and the executable."""
 
-import os
-import sys
+from runner.signals import Cancellation
 
 
 def main() -> int:
     """Run the program with the process's own arguments and environment."""
-    from runner.cli import main as run_command_line
+    cancellation = Cancellation()
+    cancellation.watch()
+    import os
+    import sys
 
-    return run_command_line(sys.argv[1:], os.environ)
+    from runner import cli
+
+    try:
+        return cli.main(sys.argv[1:], os.environ, cancellation)
+    except Exception as error:
+        # The text of an error may hold a value that must not be shown; its kind does not.
+        os.write(2, f"runner: internal error: {type(error).__name__}\n".encode())
+        return cli.FAILURE
 
 
 if __name__ == "__main__":
+    import sys
+
     sys.exit(main())

@@ -1,7 +1,6 @@
 """The command line: `copy`, `run`, `version` and what goes wrong before them (20 §2)."""
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, NoReturn
 
@@ -9,6 +8,7 @@ from runner import flags, options, version
 from runner.flags import FlagError, FlagSet, Values
 from runner.options import GLOBAL_FLAGS, HELP_FLAG, OPS, RUN_FLAGS
 from runner.result import STEP, Failure, Result
+from runner.signals import Cancellation
 
 OK = 0
 FAILURE = 1
@@ -63,22 +63,34 @@ class _UsageError(Exception):
         self.show_usage = show_usage
 
 
+class Console(NamedTuple):
+    """Where the program writes: two file descriptors."""
+
+    out: int = 1
+    err: int = 2
+
+
 class _Parsed(NamedTuple):
     command: str
     values: Values
     positional: list[str]
 
 
-def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+def main(
+    arguments: Sequence[str],
+    environ: Mapping[str, str],
+    cancellation: Cancellation,
+    console: Console = Console(),
+) -> int:
     """Carry out one command line; return the exit code."""
     try:
-        return _dispatch(_parse(arguments), environ)
+        return _dispatch(_parse(arguments, console), environ, cancellation, console)
     except _UsageError as error:
         path = f"runner {error.command}".rstrip()
         text = f"{path}: {error}\n"
         if error.show_usage:
             text += "\n" + usage(error.command)
-        _write(sys.stderr.fileno(), text)
+        _write(console.err, text)
         return USAGE
 
 
@@ -94,7 +106,7 @@ def _flag_set(command: str) -> FlagSet:
     return FlagSet(GLOBAL_FLAGS, (HELP_FLAG,), RUN_FLAGS if command == "run" else ())
 
 
-def _parse(arguments: Sequence[str]) -> _Parsed:
+def _parse(arguments: Sequence[str], console: Console) -> _Parsed:
     """Find the command, then read the flags from left to right."""
     place = _command_place(arguments)
     command = arguments[place] if place >= 0 else ""
@@ -110,7 +122,7 @@ def _parse(arguments: Sequence[str]) -> _Parsed:
         return _Parsed(command, values, accepted.parse(arguments[place + 1 :], values))
     except FlagError as error:
         if command == "run":
-            _write_flags_failure(values, str(error))
+            _write_flags_failure(values, str(error), console)
         raise _UsageError(command, str(error), show_usage=command != "run") from None
 
 
@@ -137,43 +149,48 @@ def _command_place(arguments: Sequence[str]) -> int:
     return -1
 
 
-def _dispatch(parsed: _Parsed, environ: Mapping[str, str]) -> int:
+def _dispatch(
+    parsed: _Parsed, environ: Mapping[str, str], cancellation: Cancellation, console: Console
+) -> int:
     command, values, positional = parsed
+    if command != "run" or values["help"] or values["version"] != "false":
+        cancellation.release()  # nothing here takes long; a signal ends the program
     if values["help"]:
-        _write(sys.stdout.fileno(), _ABOUT[command] + "\n" + usage(command))
+        _write(console.out, _ABOUT[command] + "\n" + usage(command))
         return OK
     asked = str(values["version"])
     if asked in ("true", "raw"):
-        return _print_version(raw=asked == "raw")
+        return _print_version(console, raw=asked == "raw")
     if not command:
-        _write(sys.stderr.fileno(), usage(""))
+        _write(console.err, usage(""))
         return USAGE
     try:
         logging = options.log_options(values)
     except options.LoggingFlagError as error:
-        _refuse(command, values, f"logging flags: {error}")
+        _refuse(command, values, f"logging flags: {error}", console)
     if command == "run":
-        return _run(values, positional, logging, environ)
+        _check_run(values, positional, console)
+        return _run(values, logging, environ, cancellation, console)
     if command == "copy":
-        return _copy(positional)
+        return _copy(positional, console)
     if positional:
-        _refuse(command, values, f"unexpected arguments: {' '.join(positional)}")
-    return _print_version(override=asked if asked.startswith("v") else "")
+        _refuse(command, values, f"unexpected arguments: {' '.join(positional)}", console)
+    return _print_version(console, override=asked if asked.startswith("v") else "")
 
 
-def _refuse(command: str, values: Values, text: str) -> NoReturn:
+def _refuse(command: str, values: Values, text: str, console: Console) -> NoReturn:
     if command == "run":
-        _write_flags_failure(values, text)
+        _write_flags_failure(values, text, console)
     raise _UsageError(command, text, show_usage=False)
 
 
-def _print_version(*, raw: bool = False, override: str = "") -> int:
+def _print_version(console: Console, *, raw: bool = False, override: str = "") -> int:
     text = version.build_information(override) if raw else f"runner {version.reported(override)}"
-    _write(sys.stdout.fileno(), text + "\n")
+    _write(console.out, text + "\n")
     return OK
 
 
-def _copy(positional: list[str]) -> int:
+def _copy(positional: list[str], console: Console) -> int:
     from runner.copy_command import CopyError, copy
 
     if len(positional) != 1:
@@ -182,30 +199,34 @@ def _copy(positional: list[str]) -> int:
     try:
         copy(positional[0])
     except CopyError as error:
-        _write(sys.stderr.fileno(), f"runner copy: {error}\n")
+        _write(console.err, f"runner copy: {error}\n")
         return FAILURE
     return OK
 
 
-def _run(
-    values: Values,
-    positional: list[str],
-    logging: options.LogOptions,
-    environ: Mapping[str, str],
-) -> int:
+def _check_run(values: Values, positional: list[str], console: Console) -> None:
     if positional:
-        _refuse("run", values, f"unexpected arguments: {' '.join(positional)}")
+        _refuse("run", values, f"unexpected arguments: {' '.join(positional)}", console)
     if values["op"] not in OPS:
         given = f"unknown --op {values['op']!r}" if values["op"] else "--op is required"
-        _refuse("run", values, f"{given}: use one of {', '.join(OPS)}")
+        _refuse("run", values, f"{given}: use one of {', '.join(OPS)}", console)
+
+
+def _run(
+    values: Values,
+    logging: options.LogOptions,
+    environ: Mapping[str, str],
+    cancellation: Cancellation,
+    console: Console,
+) -> int:
     from runner.execute import Supervisor
     from runner.log import Log
     from runner.run import Run
     from runner.sinks import Sink
 
-    out, err = Sink(sys.stdout.fileno()), Sink(sys.stderr.fileno())
+    out, err = Sink(console.out), Sink(console.err)
     log = Log(logging, out, err)
-    with Supervisor(log.flush_due, log.flush) as supervisor:
+    with Supervisor(cancellation, log.flush_due, log.flush) as supervisor:
         out.attend = err.attend = supervisor.keep_deadlines
         try:
             return Run(options.run_options(values), environ, log, supervisor, out, err).execute()
@@ -213,7 +234,7 @@ def _run(
             log.flush()
 
 
-def _write_flags_failure(values: Values, text: str) -> None:
+def _write_flags_failure(values: Values, text: str, console: Console) -> None:
     """Leave a result that says the flags were bad, where `--result` was seen before."""
     result = Result("")
     result.error = Failure(STEP, _FLAGS_STEP, text)
@@ -221,7 +242,7 @@ def _write_flags_failure(values: Values, text: str) -> None:
     try:
         result.write(path)
     except OSError as error:
-        _write(sys.stderr.fileno(), f"runner run: cannot write {path}: {error.strerror}\n")
+        _write(console.err, f"runner run: cannot write {path}: {error.strerror}\n")
 
 
 def _write(descriptor: int, text: str) -> None:

@@ -23,7 +23,12 @@ class Family:
     def adopt_orphans(self) -> None:
         """Become the parent of orphaned descendants, where the kernel can do it."""
         if os.getpid() != 1:
-            _become_subreaper()
+            _set_subreaper(1)
+
+    def release(self) -> None:
+        """Leave orphans to the system's first process again."""
+        if os.getpid() != 1:
+            _set_subreaper(0)
 
     def reap_orphans(self, child: int) -> None:
         """Collect ended orphans, so that they do not fill the process table.
@@ -90,11 +95,11 @@ def _parent(pid: str) -> int:
         return -1
 
 
-def _become_subreaper() -> None:
+def _set_subreaper(on: int) -> None:
     try:
         import ctypes
 
         prctl = ctypes.CDLL(None, use_errno=True).prctl
     except (ImportError, OSError, AttributeError):
         return
-    prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    prctl(_PR_SET_CHILD_SUBREAPER, on, 0, 0, 0)

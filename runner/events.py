@@ -74,7 +74,7 @@ class Events:
             regarding = ObjectReference.parse(options.event_object)
             post = _api_post(environ, regarding.namespace)
         except (OSError, ValueError) as error:
-            log.info("No progress events are posted", err=_reason(error))
+            log.info("No progress events are posted", err=str(error))
             return cls(log, None, "", _nowhere)
         return cls(log, regarding, options.job_name, post)
 
@@ -88,8 +88,9 @@ class Events:
             return
         try:
             self._post(self._document(self._regarding, reason, kind, action, note))
-        except (OSError, ValueError) as error:
-            self._failed(reason, _reason(error))
+        except Exception as error:  # an event never fails the run
+            known = isinstance(error, OSError | ValueError)
+            self._failed(reason, str(error) if known else type(error).__name__)
         else:
             self._failures = 0
 
@@ -162,7 +163,3 @@ def _api_post(environ: Mapping[str, str], namespace: str) -> Post:
 
 def _nowhere(_: bytes) -> None:
     """Posts nothing."""
-
-
-def _reason(error: OSError | ValueError) -> str:
-    return str(error) or type(error).__name__

@@ -17,6 +17,7 @@ from types import FrameType
 from typing import NamedTuple, Protocol
 
 from runner import descendants
+from runner.signals import Cancellation
 
 _READ = 1 << 16
 _FOREVER = float("inf")
@@ -73,12 +74,16 @@ def stop_seconds(nanoseconds: int) -> float:
 class Supervisor:
     """Starts commands one at a time and owns the process's signals while entered.
 
-    Must be entered in the main thread. The first SIGTERM or SIGINT cancels the run; later ones
-    change nothing. `flush` is called when `flush_due` (seconds) says so.
+    Must be entered in the main thread. `flush` is called when `flush_due` (seconds) says so.
     """
 
-    def __init__(self, flush_due: Callable[[], float], flush: Callable[[], None]) -> None:
-        self.cancelled_at: float | None = None
+    def __init__(
+        self,
+        cancellation: Cancellation,
+        flush_due: Callable[[], float],
+        flush: Callable[[], None],
+    ) -> None:
+        self._cancellation = cancellation
         self._flush_due = flush_due
         self._flush = flush
         self._wake_read, self._wake_write = -1, -1
@@ -92,14 +97,14 @@ class Supervisor:
         os.set_blocking(self._wake_write, False)
         before = signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
         self._restore.append(lambda: signal.set_wakeup_fd(before))
-        self._handle(signal.SIGTERM, self._cancel)
-        self._handle(signal.SIGINT, self._cancel)
-        self._handle(signal.SIGCHLD, lambda _number, _frame: None)
+        child_handler = signal.signal(signal.SIGCHLD, _wake_only)
+        self._restore.append(lambda: signal.signal(signal.SIGCHLD, child_handler))
         mask = signal.pthread_sigmask(
             signal.SIG_UNBLOCK, (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
         )
         self._restore.append(lambda: signal.pthread_sigmask(signal.SIG_SETMASK, mask))
         self._family.adopt_orphans()
+        self._restore.append(self._family.release)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -107,6 +112,11 @@ class Supervisor:
             undo()
         os.close(self._wake_read)
         os.close(self._wake_write)
+
+    @property
+    def cancelled_at(self) -> float | None:
+        """When the run was told to stop, in monotonic seconds."""
+        return self._cancellation.at
 
     @property
     def cancelled(self) -> bool:
@@ -145,16 +155,6 @@ class Supervisor:
             return not self.cancelled
         running.keep_deadlines(self.cancelled_at)
         return time.monotonic() < running.give_up_at
-
-    def _handle(
-        self, number: signal.Signals, handler: Callable[[int, FrameType | None], None]
-    ) -> None:
-        before = signal.signal(number, handler)
-        self._restore.append(lambda: signal.signal(number, before))
-
-    def _cancel(self, _number: int, _frame: FrameType | None) -> None:
-        if self.cancelled_at is None:
-            self.cancelled_at = time.monotonic()
 
     def _attend_to_end(self, running: "_Running", out: Consumer, err: Consumer) -> None:
         child = running.child
@@ -291,6 +291,10 @@ def _start(command: Command) -> "subprocess.Popen[bytes]":
         for number in ignored:
             signal.signal(number, signal.SIG_IGN)
         os.close(nothing)
+
+
+def _wake_only(_number: int, _frame: FrameType | None) -> None:
+    """A handler, so that the signal arrives; the wake-up descriptor does the rest."""
 
 
 def _ignored_signals() -> list[signal.Signals]:

@@ -7,13 +7,12 @@ walked without ever being held as objects: only the piece asked for is decoded.
 import codecs
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from json.encoder import encode_basestring
 from typing import Any, NoReturn, Union
 
 JsonValue = Union[None, bool, str, "Number", list["JsonValue"], dict[str, "JsonValue"]]
 
-_PIECE = 1 << 20
 _WIDE = re.compile("[^\x00-\x7f]")
 _SPACE = re.compile(r"[ \t\n\r]*")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -68,21 +67,20 @@ _skipper = json.JSONDecoder(
 )
 
 
-def as_ascii(document: bytes) -> str:
-    """A JSON document as text whose other characters are written as escapes.
+def as_ascii(document: Iterable[bytes]) -> str:
+    """A JSON document, given in pieces, as text whose other characters are written as escapes.
 
     Python keeps a text with a single wide character in two or four times the space; this one takes
     a byte per character. Bytes that are no UTF-8 become U+FFFD.
     """
-    if document.isascii():
-        return document.decode("ascii")
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    pieces = []
-    for start in range(0, len(document), _PIECE):
-        piece = document[start : start + _PIECE]
-        text = decoder.decode(piece, final=start + _PIECE >= len(document))
-        pieces.append(_WIDE.sub(_escape_wide, text))
-    return "".join(pieces)
+    texts = [_narrow(decoder.decode(piece)) for piece in document]
+    texts.append(_narrow(decoder.decode(b"", final=True)))
+    return "".join(texts)
+
+
+def _narrow(text: str) -> str:
+    return text if text.isascii() else _WIDE.sub(_escape_wide, text)
 
 
 def _escape_wide(match: re.Match[str]) -> str:

@@ -1,5 +1,7 @@
 """What a successful step means for the rest of the run (20 §13)."""
 
+from collections.abc import Iterable
+
 from runner import events, plan, restore, steps, summary
 from runner.context import Context, Stop
 from runner.jsontext import JsonError
@@ -18,12 +20,12 @@ class Judge:
         self._context = context
         self._reading: plan.Reading | None = None
 
-    def read(self, step: steps.Step, output: bytes) -> None:
+    def read(self, step: steps.Step, output: Iterable[bytes]) -> None:
         """Read the captured output of a step that succeeded. Raises BadOutput."""
         if step.name == steps.SHOW_JSON:
             self._read_plan(output)
         elif step.name == steps.STATE_LIST:
-            self._count_restored(output)
+            self._count_restored(b"".join(output))
 
     def decide(self, step: steps.Step, exit_code: int) -> None:
         """Act on a step that succeeded; raises Stop when the run ends with it."""
@@ -32,7 +34,7 @@ class Judge:
         elif step.name == steps.SHOW_JSON and self._reading is not None:
             self._changes(self._reading)
 
-    def _read_plan(self, output: bytes) -> None:
+    def _read_plan(self, output: Iterable[bytes]) -> None:
         try:
             reading = plan.read(output, self._context.plan_key)
         except JsonError as error:

@@ -4,7 +4,7 @@ The plan is walked change by change and never held as objects, so that memory st
 of its text however large it is. Values are seen only by the fingerprint and by the redaction.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from runner import fingerprint, jsontext
@@ -77,8 +77,8 @@ def action_counts_text(create: int, update: int, replace: int, delete: int) -> s
     return f"{create} to create, {update} to update, {replace} to replace, {delete} to delete"
 
 
-def read(document: bytes, key: bytes | None) -> Reading:
-    """Read a plan; without a key its hash stays empty. Raises JsonError."""
+def read(document: Iterable[bytes], key: bytes | None) -> Reading:
+    """Read a plan, given in pieces; without a key its hash stays empty. Raises JsonError."""
     text = jsontext.as_ascii(document)
     top = jsontext.document(text)
     reader = _Reader(fingerprint.Fingerprint(key) if key is not None else None)

@@ -21,7 +21,7 @@ def assemble(config: str, chunks: int) -> bytes:
         raise PrepareError(f"--restore-chunks is {chunks}, must be 1 to {MOST_CHUNKS}")
     state = _decompress(_chunks(config, chunks))
     try:
-        jsontext.check(jsontext.as_ascii(state))
+        jsontext.check(jsontext.as_ascii([state]))
     except jsontext.JsonError as error:
         raise PrepareError(f"the backup is not valid JSON: {error}") from None
     return state

@@ -3,7 +3,7 @@
 import math
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from runner import (
     durations,
@@ -168,7 +168,9 @@ class Run:
     def _runtime_version(self) -> str:
         captured = streams.Captured()
         ended = self._command(steps.VERSION, captured, streams.Discarded(), _VERSION_STOP_SECONDS)
-        return runtime_version(captured.take()) if ended == ended._replace(exit=0, error="") else ""
+        if ended.exit != 0 or ended.error:
+            return ""
+        return runtime_version(b"".join(captured.take()))
 
     def _run_step(self, step: steps.Step, judge: Judge) -> None:
         context = self._context
@@ -227,7 +229,7 @@ class Run:
             ended,
             output.stderr.last(),
             context.redactor,
-            validation=output.captured(),
+            validation=b"".join(output.captured()),
             diagnostics=shown,
         )
         resources = output.ui.failing_resources() if output.ui is not None else ()
@@ -328,9 +330,9 @@ class _Output:
         self.stdout: Consumer = self.ui or self._captured or logged
         self.stderr = streams.Tail(streams.Logged(redactor, err))
 
-    def captured(self) -> bytes:
-        """What the step printed, when it is captured."""
-        return self._captured.take() if self._captured is not None else b""
+    def captured(self) -> Iterator[bytes]:
+        """What the step printed, in pieces, when it is captured."""
+        return self._captured.take() if self._captured is not None else iter(())
 
 
 def _succeeded(step: steps.Step, ended: Ended, stderr: bytes) -> bool:

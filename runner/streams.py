@@ -1,5 +1,8 @@
 """Where a step's output goes: the log, memory, a tail; redacted on the way (20 §10.1)."""
 
+from collections import deque
+from collections.abc import Iterator
+
 from runner.redact import Redactor
 from runner.sinks import Sink
 
@@ -35,7 +38,7 @@ class Captured:
     """Keeps a stream in memory, and copies it to the log when `logged` is given."""
 
     def __init__(self, logged: Logged | None = None) -> None:
-        self._pieces: list[bytes] = []
+        self._pieces: deque[bytes] = deque()
         self._logged = logged
 
     def feed(self, data: bytes) -> None:
@@ -58,11 +61,10 @@ class Captured:
         if self._logged is not None:
             self._logged.tick()
 
-    def take(self) -> bytes:
-        """Everything captured; keeps nothing of it."""
-        output = b"".join(self._pieces)
-        self._pieces.clear()
-        return output
+    def take(self) -> Iterator[bytes]:
+        """Everything captured, piece by piece; what was taken is kept no longer."""
+        while self._pieces:
+            yield self._pieces.popleft()
 
 
 class Tail:

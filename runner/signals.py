@@ -1,0 +1,32 @@
+"""Being told to stop (20 §10.3, §25.2).
+
+As PID 1 the runner gets only the signals it handles, so the handlers are installed before anything
+else is loaded.
+"""
+
+import signal
+import time
+from types import FrameType
+
+
+class Cancellation:
+    """Notes the first SIGTERM or SIGINT; later ones change nothing."""
+
+    def __init__(self) -> None:
+        self.at: float | None = None
+        self._before: list[tuple[signal.Signals, object]] = []
+
+    def watch(self) -> None:
+        """Take over SIGTERM and SIGINT. Main thread only."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            self._before.append((number, signal.signal(number, self._note)))
+
+    def release(self) -> None:
+        """Give the signals back to whoever handled them before."""
+        while self._before:
+            number, handler = self._before.pop()
+            signal.signal(number, handler)  # type: ignore[arg-type]
+
+    def _note(self, _number: int, _frame: FrameType | None) -> None:
+        if self.at is None:
+            self.at = time.monotonic()
