@@ -7,6 +7,7 @@ import ssl
 import subprocess
 import time
 import urllib.request
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -130,9 +131,11 @@ def widget(name: str, namespace: str = "default", *, labels=None, status=None, *
     document = {
         "apiVersion": "example.io/v1",
         "kind": "Widget",
-        "metadata": {"name": name, "namespace": namespace, "labels": labels or {}},
+        "metadata": {"name": name, "namespace": namespace},
         "spec": spec,
     }
+    if labels:
+        document["metadata"]["labels"] = labels
     return document if status is None else {**document, "status": status}
 
 
@@ -315,8 +318,8 @@ def api(tmp_path_factory) -> Iterator[Api]:
 
 @pytest.fixture
 def namespace(api, request) -> str:
-    name = request.node.name.partition("[")[0].replace("_", "-")[-60:].strip("-")
-    name = f"{name}-{abs(hash(request.node.nodeid)) % 10000}"
+    name = request.node.name.partition("[")[0].replace("_", "-")[:50].strip("-")
+    name = f"{name}-{uuid.uuid4().hex[:8]}"
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     api.ok("POST", "/api/v1/namespaces", body)
     return name

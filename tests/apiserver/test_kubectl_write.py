@@ -101,6 +101,17 @@ def test_server_side_apply_twice_writes_once(kubectl, namespace):
     assert kubectl.json("get", "wd", "w", "--show-managed-fields") == before
 
 
+def test_empty_maps_do_not_count_as_changes(kubectl, namespace):
+    document = widget("w", namespace, size=1)
+    document["metadata"] |= {"labels": {}, "annotations": {}}
+    for apply in (("apply", "-f", "-"), ("apply", "--server-side", "-f", "-")):
+        kubectl(*apply, stdin=document)
+        before = kubectl.json("get", "wd", "w", "--show-managed-fields")
+        kubectl(*apply, stdin=document)
+        assert kubectl.json("get", "wd", "w", "--show-managed-fields") == before
+        kubectl("delete", "wd", "w")
+
+
 def test_server_side_apply_stops_at_anothers_field_unless_forced(kubectl, namespace):
     apply = ("apply", "--server-side", "-f", "-", "--field-manager")
     kubectl(*apply, "one", stdin=widget("w", namespace, size=1))
@@ -177,8 +188,8 @@ def test_patching_the_status(kubectl, namespace):
 def test_a_strategic_patch_of_a_custom_resource_is_refused(kubectl, namespace):
     kubectl("create", "-f", "-", stdin=widget("w", namespace))
     error = kubectl.fails("patch", "wd", "w", "-p", '{"spec": {"size": 2}}')
-    assert "UnsupportedMediaType" in error
-    assert "application/merge-patch+json" in error
+    assert "application/strategic-merge-patch+json is not supported" in error
+    assert "use one of: application/json-patch+json, application/merge-patch+json" in error
 
 
 def test_a_strategic_patch_of_a_built_in_kind(kubectl, namespace):

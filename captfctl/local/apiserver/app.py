@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from concurrent.futures import Executor
+from dataclasses import replace
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
@@ -11,9 +12,8 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from captfctl.clock import Clock
-from captfctl.cluster.errors import ApiError, NotFound, TooLarge, Unavailable
+from captfctl.cluster.errors import ApiError, TooLarge, Unavailable
 from captfctl.cluster.store import EmbeddedStore, Served
-from captfctl.local.apiserver import binding, tokens
 from captfctl.local.apiserver.auth import Authenticator, Identity
 from captfctl.local.apiserver.discovery import Discovery
 from captfctl.local.apiserver.log_source import LogSource, LogStream
@@ -88,6 +88,7 @@ class App:
 
     async def _respond(self, http: Request) -> Response:
         target = parse_target(http.url.path)
+        request = None
         try:
             request = await self._read(http)
             loop = asyncio.get_running_loop()
@@ -95,7 +96,7 @@ class App:
             if isinstance(answer, WatchPlan):
                 return self._watches.response(answer)
         except ApiError as error:
-            return _plain(failure(error, Subject.of(target, self._kind(target))))
+            return _plain(failure(error, self._subject(request, target)))
         except Exception:
             # The text of an unexpected error may hold anything: it goes to the log's reader only.
             _LOG.exception("the API server failed to answer %s %s", http.method, http.url.path)
@@ -131,24 +132,11 @@ class App:
         served = self._store.registry.find(target.group, target.version, target.plural)
         if target.namespace and not served.resource.namespaced:
             raise no_such_path(request.path)
-        special = self._special(request, served, target)
-        if special is not None:
-            return special
+        if (request.method, served.resource.name, target.subresource) == ("GET", "pods", "log"):
+            return self._log(request, served, target)
         if request.is_watch:
             return WatchPlan(self._store, served, request, target)
         return self._resources.answer(request, served, target)
-
-    def _special(self, request: ApiRequest, served: Served, target: Target) -> Answer | None:
-        """Subresources that are no objects."""
-        match request.method, served.resource.name, target.subresource:
-            case "GET", "pods", "log":
-                return self._log(request, served, target)
-            case "POST", "pods", "binding":
-                return binding.answer(self._store, served, request, target, self._clock.now())
-            case "POST", "serviceaccounts", "token":
-                now = self._clock.now()
-                return tokens.answer(self._store, self._authenticator, request, target, now)
-        return None
 
     def _log(self, request: ApiRequest, served: Served, target: Target) -> LogStream:
         if self._logs is None:
@@ -184,14 +172,18 @@ class App:
         self._open_logs.discard(stream)
         stream.close()
 
-    def _kind(self, target: Target | None) -> str:
+    def _subject(self, request: ApiRequest | None, target: Target | None) -> Subject:
+        """What a refused request was about, as far as that can be told."""
         if target is None:
-            return ""
+            return Subject()
         try:
-            found = self._store.registry.find(target.group, target.version, target.plural)
-        except NotFound:
-            return ""
-        return found.resource.kind
+            served = self._store.registry.find(target.group, target.version, target.plural)
+        except ApiError:
+            return Subject.of(target)
+        subject = Subject.of(target, served.resource.kind)
+        if request is None or request.method != "POST" or target.name:
+            return subject
+        return replace(subject, name=request.name_in_body)
 
 
 async def _body(http: Request) -> bytes:

@@ -165,6 +165,18 @@ class FieldManager:
         return pruned
 
 
+def settled(live: Document | None, new: Document) -> Document:
+    """`new` as it was applied; only newer times in its managedFields are no change."""
+    if live is None or _timeless(new) != _timeless(live):
+        return new
+    return live
+
+
+def _timeless(document: Document) -> tuple[Document, dict[Manager, Ownership]]:
+    owners = {m: replace(what, time="") for m, what in read_owners(document).items()}
+    return _without_owners(document), owners
+
+
 def _holds(path: Path, kept: FieldSet) -> bool:
     return any(other[: len(path)] == path for other in kept)
 

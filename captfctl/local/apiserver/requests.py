@@ -229,6 +229,15 @@ class ApiRequest:
             raise BadRequest("the request's body must be an object")
         return value
 
+    @property
+    def name_in_body(self) -> str:
+        """The name of the object in the body; empty when it has none or cannot be read."""
+        try:
+            metadata = self.document().get("metadata")
+        except BadRequest:
+            return ""
+        return str(metadata.get("name") or "") if isinstance(metadata, dict) else ""
+
     def value(self) -> Any:
         """The body, whatever it holds."""
         if not self.body.strip():

@@ -1,6 +1,7 @@
 """What the API does with objects: one method for each verb, over the store."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from captfctl.clock import Clock
@@ -9,22 +10,31 @@ from captfctl.cluster.errors import (
     Cause,
     Invalid,
     MethodNotAllowed,
+    NotFound,
     UnsupportedMediaType,
 )
 from captfctl.cluster.store import EmbeddedStore, Served, Written
 from captfctl.local.apiserver import types
-from captfctl.local.apiserver.apply import FieldManager
+from captfctl.local.apiserver.apply import FieldManager, settled
 from captfctl.local.apiserver.json_patch import json_patch, merge_patch
-from captfctl.local.apiserver.replies import JSON, Reply, Subject, success, warning_headers
+from captfctl.local.apiserver.replies import (
+    JSON,
+    Reply,
+    Subject,
+    json_reply,
+    success,
+    warning_headers,
+)
 from captfctl.local.apiserver.requests import ApiRequest, Form, Target
 from captfctl.local.apiserver.strategic import strategic_merge
 from captfctl.local.apiserver.tables import partial, partial_list, raw_list, table
 from captfctl.local.apiserver.types import Type
 from captfctl.model.resource import Document
 
-STATUS = "status"
 _CREATED_BY_UPDATE = frozenset({"leases.coordination.k8s.io", "events"})
 """A PUT creates these when they are not there."""
+
+_COLLECTIONS = ("labels", "annotations", "ownerReferences", "finalizers")
 
 MERGE = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
@@ -42,8 +52,11 @@ class Resources:
 
     def answer(self, request: ApiRequest, served: Served, target: Target) -> Reply:
         """Raises the errors of `captfctl.cluster.errors`."""
-        if target.subresource not in ("", STATUS):
-            raise MethodNotAllowed(f"{target.plural} have no subresource {target.subresource}")
+        if request.method == "POST" and target.subresource:
+            return self.create_subresource(request, served, target)
+        status = {"status"} if served.status else set()
+        if target.subresource not in {"", *status, *served.strategy.subresources}:
+            raise NotFound(f"{target.plural} have no subresource {target.subresource}")
         match request.method, bool(target.name):
             case "GET", True:
                 return self.get(request, served, target)
@@ -52,7 +65,7 @@ class Resources:
             case "POST", False:
                 return self.create(request, served, target)
             case "PUT", True:
-                return self.replace(request, served, target)
+                return self.update(request, served, target)
             case "PATCH", True:
                 return self.patch(request, served, target)
             case "DELETE", True if not target.subresource:
@@ -91,21 +104,22 @@ class Resources:
         written = self._store.create(served, document, target.namespace, request.write_options())
         return self._written(request, served, written, created=True)
 
-    def replace(self, request: ApiRequest, served: Served, target: Target) -> Reply:
+    def create_subresource(self, request: ApiRequest, served: Served, target: Target) -> Reply:
+        """A binding, a token request."""
+        made = self._store.create_subresource(
+            served, target.name, target.namespace, target.subresource, request.document()
+        )
+        return json_reply(made, 201)
+
+    def update(self, request: ApiRequest, served: Served, target: Target) -> Reply:
         document = self._incoming(request, served, target)
-        if served.custom and not document["metadata"].get("resourceVersion"):
-            message = "must be that of the object as it was read"
-            raise Invalid(
-                "an update needs the version it is based on",
-                (Cause("metadata.resourceVersion", message),),
-            )
         manager = self._manager(request, served, target)
         create = served.resource.name in _CREATED_BY_UPDATE and not target.subresource
 
-        def change(live: Document | None) -> Document:
-            return manager.track(live, document)
+        def change(_: Document | None) -> Document:
+            return document
 
-        return self._modify(request, served, target, change, create=create)
+        return self._modify(request, served, target, change, manager.track, create=create)
 
     def patch(self, request: ApiRequest, served: Served, target: Target) -> Reply:
         if request.content_type == APPLY:
@@ -121,9 +135,9 @@ class Resources:
             assert live is not None  # the store creates nothing unless it is told to
             new = patched(live)
             self._check_identity(new, served, target)
-            return manager.track(live, new)
+            return new
 
-        return self._modify(request, served, target, change)
+        return self._modify(request, served, target, change, manager.track)
 
     def delete(self, request: ApiRequest, served: Served, target: Target) -> Reply:
         options = request.delete_options()
@@ -161,7 +175,7 @@ class Resources:
         def change(live: Document | None) -> Document:
             return manager.apply(live, applied, force=force)
 
-        return self._modify(request, served, target, change, create=not target.subresource)
+        return self._modify(request, served, target, change, settled, create=not target.subresource)
 
     def _patcher(self, request: ApiRequest, served: Served) -> Callable[[Document], Document]:
         """What the body asks to do to an object. Raises `UnsupportedMediaType`, `BadRequest`."""
@@ -178,7 +192,7 @@ class Resources:
         known = [JSON_PATCH, MERGE, APPLY, *([] if served.custom else [STRATEGIC])]
         raise UnsupportedMediaType(
             f"a patch of {served.resource.name} cannot have the content type {media or 'none'}",
-            do=f"use one of: {', '.join(known)}",
+            why=f"use one of: {', '.join(known)}",
         )
 
     def _manager(self, request: ApiRequest, served: Served, target: Target) -> FieldManager:
@@ -197,6 +211,7 @@ class Resources:
         served: Served,
         target: Target,
         change: Callable[[Document | None], Document],
+        manage: Callable[[Document | None, Document], Document],
         *,
         create: bool = False,
     ) -> Reply:
@@ -205,7 +220,7 @@ class Resources:
             target.name,
             target.namespace,
             change,
-            request.write_options(),
+            replace(request.write_options(), manage=manage),
             subresource=target.subresource,
             create=create,
         )
@@ -241,6 +256,9 @@ class Resources:
         metadata = document.setdefault("metadata", {})
         if not isinstance(metadata, dict):
             raise BadRequest("metadata must be an object")
+        for key in _COLLECTIONS:  # empty and absent are the same
+            if not metadata.get(key, True):
+                del metadata[key]
         if resource.namespaced and target.namespace:
             metadata.setdefault("namespace", target.namespace)
         if target.name:

@@ -20,6 +20,7 @@ from captfctl.local.apiserver.files import make_private_directory
 from captfctl.local.apiserver.kubeconfig import write_kubeconfig
 from captfctl.local.apiserver.log_source import LogSource
 from captfctl.local.apiserver.tls import Certificates, ensure_certificates
+from captfctl.local.apiserver.tokens import serve_tokens
 from captfctl.model.meta import PartialObject
 
 LOOPBACK = "127.0.0.1"
@@ -61,6 +62,7 @@ class ApiServer:
         make_private_directory(self._data_dir)
         certificates = ensure_certificates(self._data_dir / "pki", self._clock.now())
         authenticator = Authenticator(self._data_dir, self._owner, self._account_uid)
+        serve_tokens(self._store, authenticator, self._clock)
         listener = _listen(self._wanted_port)
         try:
             running = _Running(self._store, self._clock, authenticator, self._logs)

@@ -4,11 +4,10 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
+from captfctl.clock import Clock
 from captfctl.cluster.errors import BadRequest, Cause, Conflict, Invalid
 from captfctl.cluster.store import EmbeddedStore
 from captfctl.local.apiserver.auth import ISSUER, Authenticator, ServiceAccountRef
-from captfctl.local.apiserver.replies import Reply, json_reply
-from captfctl.local.apiserver.requests import ApiRequest, Target
 from captfctl.model.core import Pod, ServiceAccount
 from captfctl.model.resource import Document
 from captfctl.model.resources import PODS, SERVICE_ACCOUNTS
@@ -17,42 +16,48 @@ DEFAULT_SECONDS = 3600
 SHORTEST_SECONDS = 600
 
 
-def answer(
+def serve_tokens(store: EmbeddedStore, authenticator: Authenticator, clock: Clock) -> None:
+    """Let the store answer `serviceaccounts/NAME/token`, at every door to it."""
+
+    def handle(name: str, namespace: str, body: Document) -> Document:
+        return request_token(store, authenticator, clock.now(), name, namespace, body)
+
+    store.serve_subresource(SERVICE_ACCOUNTS.plural, "token", handle)
+
+
+def request_token(
     store: EmbeddedStore,
     authenticator: Authenticator,
-    request: ApiRequest,
-    target: Target,
     now: datetime,
-) -> Reply:
-    """The TokenRequest with its token. Raises `Invalid`, `NotFound`, `Conflict`."""
-    body = request.document()
+    name: str,
+    namespace: str,
+    body: Document,
+) -> Document:
+    """The TokenRequest with its token. Raises `Invalid`, `NotFound`, `Conflict`, `BadRequest`."""
     spec: Document = body.get("spec") or {}
     seconds = spec.get("expirationSeconds") or DEFAULT_SECONDS
     if not isinstance(seconds, int) or seconds < SHORTEST_SECONDS:
         message = f"must be a number of seconds, at least {SHORTEST_SECONDS}"
         raise Invalid("TokenRequest", (Cause("spec.expirationSeconds", message),))
     audiences = spec.get("audiences") or [ISSUER]
-    account = _account(store, target)
+    account = _account(store, name, namespace)
     bound = spec.get("boundObjectRef")
     if bound:
         account = _bind(store, account, bound)
     token = authenticator.issue(account, audiences, now, seconds)
     expiry = (now + timedelta(seconds=seconds)).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return json_reply(
-        {
-            "kind": "TokenRequest",
-            "apiVersion": "authentication.k8s.io/v1",
-            "metadata": {"name": target.name, "namespace": target.namespace},
-            "spec": {**spec, "audiences": audiences, "expirationSeconds": seconds},
-            "status": {"token": token, "expirationTimestamp": expiry},
-        },
-        201,
-    )
+    return {
+        "kind": "TokenRequest",
+        "apiVersion": "authentication.k8s.io/v1",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {**spec, "audiences": audiences, "expirationSeconds": seconds},
+        "status": {"token": token, "expirationTimestamp": expiry},
+    }
 
 
-def _account(store: EmbeddedStore, target: Target) -> ServiceAccountRef:
+def _account(store: EmbeddedStore, name: str, namespace: str) -> ServiceAccountRef:
     served = store.registry.find("", "v1", SERVICE_ACCOUNTS.plural)
-    body = store.get(served, target.name, target.namespace)
+    body = store.get(served, name, namespace)
     account: ServiceAccount = msgspec.json.decode(body, type=ServiceAccount)
     meta = account.metadata
     return ServiceAccountRef(namespace=meta.namespace, name=meta.name, uid=meta.uid)
