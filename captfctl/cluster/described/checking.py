@@ -15,6 +15,7 @@ from captfctl.cluster.described.objects import Described, Violation, deepest
 from captfctl.cluster.described.parsing import Candidate
 from captfctl.cluster.errors import Cause, NotFound
 from captfctl.cluster.store.builtin_types import schema_of
+from captfctl.cluster.store.metadata import check as metadata_causes
 from captfctl.cluster.store.registry import Registry, Served
 from captfctl.cluster.store.structural import Node, compile_schema, prune
 from captfctl.cluster.store.validation import validate
@@ -69,20 +70,26 @@ def check(described: Described, served: Served) -> Iterator[Violation]:
         yield from _check(described, metadata, _metadata_node(), (), True)
 
 
+def check_metadata(described: Described, served: Served) -> Iterator[Violation]:
+    """Names, labels and annotations that no object may have. The types must be right."""
+    for cause in metadata_causes(described.document["metadata"], served.strategy.name_rule):
+        yield violation(described, cause)
+
+
 def _check(
     described: Described, document: Document, node: Node, keep: tuple[str, ...], builtin: bool
 ) -> Iterator[Violation]:
     value = _without_nulls(document) if builtin else copy.deepcopy(document)
-    unknown: list[str] = []
-    prune(node, value, "", unknown, keep if not builtin else _TYPE_META[:2])
-    for path in unknown:
-        source, message = _unknown_field(described, node, path)
-        yield Violation(source, message, path)
     causes: list[Cause] = []
     validate(node, value, "", causes)
     for cause in causes:
         if not (builtin and _is_quantity(cause)):
             yield violation(described, cause)
+    unknown: list[str] = []
+    prune(node, value, "", unknown, keep)
+    for path in unknown:
+        source, message = _unknown_field(described, node, path)
+        yield Violation(source, message, path)
 
 
 def violation(described: Described, cause: Cause) -> Violation:
@@ -102,11 +109,11 @@ def _plain(cause: Cause, secret: bool) -> str:
             hint = ": put it in quotes"
         return f"must be of type {match['wanted']}, not {found}{hint}"
     if secret and cause.reason not in ("FieldValueRequired", "FieldValueTooLong"):
-        return "the value is not valid: values of data are base64"
+        return "must be base64; plain text belongs into stringData"
     if cause.reason == "FieldValueRequired":
         detail = message.partition("Required value: ")[2]
         return f"is required: {detail}" if detail else "is required"
-    return message
+    return message.removeprefix('Invalid value: "object": ')
 
 
 def _is_quantity(cause: Cause) -> bool:

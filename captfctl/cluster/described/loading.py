@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import BinaryIO
 
 from captfctl.clock import Clock
-from captfctl.cluster.described.checking import check, resolve, violation
+from captfctl.cluster.described.checking import check, check_metadata, resolve, violation
 from captfctl.cluster.described.objects import (
     BadInput,
     Described,
@@ -25,6 +25,8 @@ from captfctl.model.resources import CRDS, NAMESPACES
 Change = Callable[[Document | None], Document]
 
 _STRICT = WriteOptions(field_validation=FieldValidation.STRICT, as_described=True)
+_TRIAL = WriteOptions(dry_run=True, as_described=True)
+"""Of an object that is refused already, for what else is wrong with it."""
 
 
 def scratch_store(clock: Clock, crds: Iterable[Document]) -> EmbeddedStore:
@@ -88,22 +90,31 @@ class _Load:
             self._violations.append(candidate.violation(message, "metadata.name"))
             return
         wrong = list(check(described, served))
+        if wrong and not any(v.field.startswith("metadata") for v in wrong):
+            wrong += check_metadata(described, served)
         self._violations += wrong
-        if not wrong:
-            self._create(described, served)
-
-    def _create(self, described: Described, served: Served) -> None:
         if described.namespace:
             self._ensure_namespace(described.namespace)
+        if wrong:
+            trial = self._refused(described, lambda: self._try(described, served))
+            self._violations += [v for v in trial if v.field and not _told(v, wrong)]
+        else:
+            self._violations += self._refused(described, lambda: self._put(described, served))
+
+    def _refused(self, described: Described, write: Callable[[], None]) -> list[Violation]:
+        """What the store says against a write; empty when it took place."""
         try:
-            self._put(described, served)
+            write()
         except Invalid as error:
-            causes = error.causes
-            self._violations += [violation(described, cause) for cause in causes]
-            if not causes:
-                self._violations.append(Violation(described.source, str(error)))
+            causes = [violation(described, cause) for cause in error.causes]
+            return causes or [Violation(described.source, str(error))]
         except ApiError as error:
-            self._violations.append(Violation(described.source, str(error)))
+            return [Violation(described.source, str(error))]
+        return []
+
+    def _try(self, described: Described, served: Served) -> None:
+        document = copy.deepcopy(described.document)
+        self._store.create(served, document, described.namespace, _TRIAL)
 
     def _put(self, described: Described, served: Served) -> None:
         document = copy.deepcopy(described.document)
@@ -122,6 +133,11 @@ class _Load:
             pass
         except Invalid:
             return  # the object itself is refused for it, with its line
+
+
+def _told(violation: Violation, known: list[Violation]) -> bool:
+    """Whether it is known, or only follows from what is wrong below its field."""
+    return any(known_one.field.startswith(violation.field) for known_one in known)
 
 
 def _as_described(described: Described) -> Change:

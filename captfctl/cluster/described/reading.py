@@ -1,5 +1,6 @@
 """Files, directories and standard input as texts."""
 
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,7 +45,7 @@ def texts(
             yield from _stdin(stdin, violations)
             continue
         for file in _files(Path(path), violations, recursive):
-            real = file.resolve()
+            real = Path(os.path.realpath(file))  # resolve() raises for a link to itself
             if real not in seen:
                 seen.add(real)
                 yield from _file(file, violations)

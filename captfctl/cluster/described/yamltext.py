@@ -295,7 +295,7 @@ def _resolved(event: Any) -> Json:
     if kind not in _TYPES:
         raise ValueError(f"tag {event.tag} is not supported")
     if not isinstance(value, _TYPES[kind]) or (kind != "bool" and isinstance(value, bool)):
-        raise ValueError(f"{text!r} is not what tag !!{kind} says")
+        raise ValueError(f"the value is not what tag !!{kind} says")
     return value
 
 
