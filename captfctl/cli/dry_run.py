@@ -1,13 +1,10 @@
 """`captfctl reconcile --dry-run`: the decision for each described object, and nothing else."""
 
-import sys
-
+from captfctl.cli.described_input import known_kinds, read_objects
 from captfctl.cli.output import Document, Format, Listing, Row, show
 from captfctl.clock import SystemClock
-from captfctl.cluster.described import Described, load, scratch_store
+from captfctl.cluster.described import Described
 from captfctl.decide import Action, duration
-from captfctl.local.capi_crds import capi_crds
-from captfctl.model.crds import crds
 from captfctl.model.resources import TERRAFORM_CLUSTERS
 from captfctl.reconcile.oneshot import Evaluation, evaluate
 from captfctl.reconcile.settings import Settings
@@ -27,8 +24,8 @@ def dry_run(files: list[str], output: Format) -> None:
     Raises `BadInput` with everything that is wrong with the files.
     """
     clock = SystemClock()
-    store = scratch_store(clock, (*crds(), *capi_crds()))
-    described = load(files, store, stdin=sys.stdin.buffer)
+    store = known_kinds(clock)
+    described = read_objects(files, store)
     settings = Settings(runner_image="runner")
     rows = [
         _row(item, evaluate(store.door(), (item.namespace, item.name), clock, settings))

@@ -9,16 +9,14 @@ from typing import Any
 import msgspec
 
 from captfctl.cli.connect import local_door
+from captfctl.cli.described_input import known_kinds
 from captfctl.cli.options import data_dir
 from captfctl.cli.output import Document, Format, Listing, Row, show
 from captfctl.clock import Clock, SystemClock
-from captfctl.cluster.described import scratch_store
 from captfctl.cluster.door import Door
 from captfctl.cluster.store import Registry, Served
 from captfctl.errors import InputError
 from captfctl.local.apiserver.tables import IncludeObject, table
-from captfctl.local.capi_crds import capi_crds
-from captfctl.model.crds import crds
 
 _NAMESPACE = "Namespace"
 
@@ -34,7 +32,7 @@ def get(
 ) -> None:
     """Raises `InputError` for an unknown kind, `NotFound` for an object that is not there."""
     clock = SystemClock()
-    registry = scratch_store(clock, (*crds(), *capi_crds())).registry
+    registry = known_kinds(clock).registry
     served = _find(registry, kind)
     with _door(data, kubeconfig, clock) as door:
         if name:

@@ -1,18 +1,16 @@
 """Running the control plane until it is told to end."""
 
-import sys
 from pathlib import Path
 
 from captfctl.cli import logs
+from captfctl.cli.described_input import known_kinds, read_objects
 from captfctl.cli.local_session import image_table, make_plane
 from captfctl.cli.options import data_dir
 from captfctl.cli.signals import end_requested
 from captfctl.clock import Clock, SystemClock
 from captfctl.cluster.apply import apply
-from captfctl.cluster.described import DescribedSet, load, scratch_store
-from captfctl.local.capi_crds import capi_crds
+from captfctl.cluster.described import DescribedSet
 from captfctl.local.plane import LocalPlane
-from captfctl.model.crds import crds
 
 
 def local_up(
@@ -41,8 +39,7 @@ def local_up(
 def _read(files: list[str], clock: Clock) -> DescribedSet | None:
     if not files:
         return None
-    store = scratch_store(clock, (*crds(), *capi_crds()))
-    return load(files, store, stdin=sys.stdin.buffer)
+    return read_objects(files, known_kinds(clock))
 
 
 def _tell(plane: LocalPlane) -> None:

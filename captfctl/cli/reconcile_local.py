@@ -4,19 +4,18 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from captfctl.cli.described_input import known_kinds, read_objects
 from captfctl.cli.display import make_display, name_of
 from captfctl.cli.local_session import image_table, local_session
 from captfctl.cli.options import data_dir, duration
 from captfctl.cli.progress import Follower, Key
 from captfctl.cli.settled import Standing, Verdict
-from captfctl.clock import Clock, SystemClock
+from captfctl.clock import SystemClock
 from captfctl.cluster.apply import apply
-from captfctl.cluster.described import BadInput, DescribedSet, Violation, load, scratch_store
+from captfctl.cluster.described import BadInput, DescribedSet, Violation
 from captfctl.cluster.door import Door
 from captfctl.cluster.errors import NotFound
-from captfctl.local.capi_crds import capi_crds
 from captfctl.local.images import ImageTable
-from captfctl.model.crds import crds
 from captfctl.model.resources import TERRAFORM_CLUSTERS
 
 EXIT_FAILED = 4
@@ -35,7 +34,7 @@ def reconcile_local(files: list[str], data: Path | None, images: Path | None, ti
     clock = SystemClock()
     limit = duration(timeout, "--timeout").total_seconds()
     table = image_table(images)
-    described = _read(files, clock)
+    described = read_objects(files, known_kinds(clock))
     _check_images(described, table)
     with local_session(data_dir(data), table, clock) as door:
         keys = _keys(described)
@@ -55,7 +54,7 @@ def delete_local(files: list[str], data: Path | None, images: Path | None, timeo
     """Returns the exit code (docs/exit-codes.md)."""
     clock = SystemClock()
     limit = duration(timeout, "--timeout").total_seconds()
-    described = _read(files, clock)
+    described = read_objects(files, known_kinds(clock))
     with local_session(data_dir(data), image_table(images), clock) as door:
         keys = _keys(described)
         display = make_display(keys)
@@ -71,11 +70,6 @@ def delete_local(files: list[str], data: Path | None, images: Path | None, timeo
     for key in sorted(left):
         print(f"{name_of(key)} still exists", file=sys.stderr)
     return EXIT_TIMEOUT if left else 0
-
-
-def _read(files: list[str], clock: Clock) -> DescribedSet:
-    store = scratch_store(clock, (*crds(), *capi_crds()))
-    return load(files, store, stdin=sys.stdin.buffer)
 
 
 def _keys(described: DescribedSet) -> list[Key]:

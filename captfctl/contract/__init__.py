@@ -1,6 +1,6 @@
 """The contract between the manager and a module: inputs, rendering, hashes, outputs (30, 60)."""
 
-from captfctl.contract.admission import check_cluster
+from captfctl.contract.admission import check_cluster, check_described
 from captfctl.contract.build import (
     ClusterBuild,
     EndpointSourceChange,
@@ -65,6 +65,7 @@ __all__ = [
     "approval_hash",
     "build_cluster_inputs",
     "check_cluster",
+    "check_described",
     "cluster_config",
     "decode_cluster",
     "endpoint_input_was_null",

@@ -9,15 +9,16 @@ from collections.abc import Iterator
 import msgspec
 
 from captfctl.cluster.errors import Cause
+from captfctl.contract.causes import forbidden, invalid, required, too_many
 from captfctl.contract.errors import VariablesError
 from captfctl.contract.image_reference import image_problem
 from captfctl.contract.job_policy import check_job_policy
 from captfctl.contract.roles import Role
 from captfctl.contract.variables import MAX_INLINE, name_problem, parse_inline
 from captfctl.model.capi import Endpoint
+from captfctl.model.resource import Document, Resource
+from captfctl.model.resources import TERRAFORM_CLUSTERS
 from captfctl.model.terraform import JobPolicy, TerraformCluster, VariablesSource
-
-REQUIRED = "FieldValueRequired"
 
 
 def check_cluster(new: TerraformCluster, old: TerraformCluster | None = None) -> tuple[Cause, ...]:
@@ -25,13 +26,18 @@ def check_cluster(new: TerraformCluster, old: TerraformCluster | None = None) ->
     return tuple(_check_cluster(new, old))
 
 
+def check_described(resource: Resource[Document], document: Document) -> tuple[Cause, ...]:
+    """The same for an object of any kind that comes from a file and fits its schema."""
+    if (resource.group, resource.kind) != (TERRAFORM_CLUSTERS.group, TERRAFORM_CLUSTERS.kind):
+        return ()
+    return check_cluster(TERRAFORM_CLUSTERS.decode(msgspec.json.encode(document)))
+
+
 def _check_cluster(new: TerraformCluster, old: TerraformCluster | None) -> Iterator[Cause]:
     spec, before = new.spec, old.spec if old else None
     if spec.identity_ref is None:
-        yield Cause(
-            "spec.identityRef",
-            "is required: spec.defaults.identityRef covers machines and pools only",
-            REQUIRED,
+        yield required(
+            "spec.identityRef", "spec.defaults.identityRef covers machines and pools only"
         )
     if before is None or spec.source.image != before.source.image:
         yield from _check_image(spec.source.image)
@@ -54,9 +60,9 @@ def _check_image(image: str) -> Iterator[Cause]:
     path = "spec.source.image"
     problem = image_problem(image)
     if problem and not image:
-        yield Cause(path, problem, REQUIRED)
+        yield required(path, problem)
     elif problem:
-        yield Cause(path, f"{image!r} is not a valid image reference: it {problem}")
+        yield invalid(path, f'"{image}": not a valid image reference: it {problem}')
 
 
 def _check_endpoint(new: Endpoint | None, old: Endpoint | None) -> Iterator[Cause]:
@@ -64,15 +70,14 @@ def _check_endpoint(new: Endpoint | None, old: Endpoint | None) -> Iterator[Caus
     path = "spec.controlPlaneEndpoint"
     if old is not None and old.valid:
         if new is None or (new.host, new.port) != (old.host, old.port):
-            yield Cause(
+            yield forbidden(
                 path,
                 "cannot be changed or removed any more: the cluster's machines and every "
                 "kubeconfig point at it",
-                "FieldValueForbidden",
             )
     elif new is not None and bool(new.host) != bool(new.port):
         missing = "port" if new.host else "host"
-        yield Cause(f"{path}.{missing}", "set both host and port, or neither", REQUIRED)
+        yield required(f"{path}.{missing}", "set both host and port, or neither")
 
 
 def _check_policy(new: JobPolicy | None, old: JobPolicy | None, path: str) -> Iterator[Cause]:
@@ -86,23 +91,25 @@ def _check_variables(variables: msgspec.Raw, role: Role) -> Iterator[Cause]:
     try:
         inline = parse_inline(variables)
     except VariablesError as error:
-        yield Cause(path, f"{error.what}: {error.why}" if error.why else error.what)
+        yield invalid(path, f"{error.what}: {error.why}" if error.why else error.what)
         return
     if len(inline) > MAX_INLINE:
-        yield Cause(
-            path, f"has {len(inline)} names, at most {MAX_INLINE} are allowed", "FieldValueTooMany"
-        )
+        yield too_many(path, len(inline), MAX_INLINE)
     elif bytes(variables) and not inline:
-        yield Cause(path, "must hold at least one variable, or be left out")
+        yield invalid(path, "must hold at least one variable, or be left out")
     for name in sorted(inline):
         problem = name_problem(name, role)
         if problem:
-            yield Cause(f"{path}[{name!r}]", f"the name {problem}")
+            yield invalid(f"{path}[{_shown(name)}]", f"the name {problem}")
 
 
 def _check_sources(sources: list[VariablesSource]) -> Iterator[Cause]:
     for index, source in enumerate(sources):
         if (source.config_map_ref is None) == (source.secret_ref is None):
-            yield Cause(
+            yield invalid(
                 f"spec.variablesFrom[{index}]", "set exactly one of configMapRef and secretRef"
             )
+
+
+def _shown(name: str) -> str:
+    return name if name.isprintable() else repr(name)

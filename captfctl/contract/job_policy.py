@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from captfctl.cluster.errors import Cause
+from captfctl.contract.causes import forbidden, invalid
 from captfctl.model.job_policy import DEADLINE_SECONDS, LOCK_TIMEOUT_SECONDS, reserved_env
 from captfctl.model.terraform import JobPolicy
 
@@ -46,11 +47,10 @@ def check_job_policy(policy: JobPolicy, path: str) -> Iterator[Cause]:
     yield from _check_times(policy, path)
     for index, entry in enumerate(policy.env):
         if reserved_env(entry.name):
-            yield Cause(
+            yield forbidden(
                 f"{path}.env[{index}].name",
                 f"{entry.name} is reserved: names that begin with TF_, KUBE_ or KUBERNETES_, and "
                 "HOME, TMPDIR and CHECKPOINT_DISABLE are set by the Job",
-                "FieldValueForbidden",
             )
     if policy.security_context is not None:
         yield from _check_context(policy.security_context, f"{path}.securityContext")
@@ -66,14 +66,14 @@ def _check_times(policy: JobPolicy, path: str) -> Iterator[Cause]:
     if not deadline and lock is None:
         return
     if lock is None and deadline <= LOCK_TIMEOUT_SECONDS:
-        yield Cause(
+        yield invalid(
             f"{path}.activeDeadlineSeconds",
             f"must be more than the default lock timeout of {LOCK_TIMEOUT_SECONDS} "
             "seconds, or set a shorter lockTimeoutSeconds too",
         )
     elif lock is not None and lock >= (deadline or DEADLINE_SECONDS):
         which = "activeDeadlineSeconds" if deadline else "the default deadline"
-        yield Cause(
+        yield invalid(
             f"{path}.lockTimeoutSeconds",
             f"must be less than {which} ({deadline or DEADLINE_SECONDS} seconds)",
         )
@@ -83,10 +83,10 @@ def _check_context(context: Mapping[str, Any], path: str) -> Iterator[Cause]:
     for field, refused in _REFUSED:
         value = _lookup(context, field)
         if value == refused and type(value) is type(refused):
-            yield _forbidden(f"{path}.{field}", f"{_text(refused)} is not allowed for a Job")
+            yield forbidden(f"{path}.{field}", f"{_text(refused)} is not allowed for a Job")
     added = _lookup(context, "capabilities.add")
     if added:
-        yield _forbidden(f"{path}.capabilities.add", "a Job may not be given more capabilities")
+        yield forbidden(f"{path}.capabilities.add", "a Job may not be given more capabilities")
     yield from _check_selinux(context.get("seLinuxOptions"), f"{path}.seLinuxOptions")
 
 
@@ -95,10 +95,10 @@ def _check_selinux(options: Any, path: str) -> Iterator[Cause]:
         return
     if options.get("type", "") not in SELINUX_TYPES:
         known = ", ".join(sorted(SELINUX_TYPES - {""}))
-        yield _forbidden(f"{path}.type", f"must be one of {known}")
+        yield forbidden(f"{path}.type", f"must be one of {known}")
     for field in ("user", "role"):
         if options.get(field):
-            yield _forbidden(f"{path}.{field}", "may not be set for a Job")
+            yield forbidden(f"{path}.{field}", "may not be set for a Job")
 
 
 def _check_sysctls(sysctls: Any, path: str) -> Iterator[Cause]:
@@ -107,7 +107,7 @@ def _check_sysctls(sysctls: Any, path: str) -> Iterator[Cause]:
     for index, entry in enumerate(sysctls):
         name = entry.get("name") if isinstance(entry, Mapping) else None
         if name not in SYSCTLS:
-            yield _forbidden(f"{path}[{index}].name", "is not one of the sysctls a Job may set")
+            yield forbidden(f"{path}[{index}].name", "is not one of the sysctls a Job may set")
 
 
 def _lookup(context: Mapping[str, Any], path: str) -> Any:
@@ -121,7 +121,3 @@ def _lookup(context: Mapping[str, Any], path: str) -> Any:
 
 def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _forbidden(field: str, message: str) -> Cause:
-    return Cause(field, message, "FieldValueForbidden")

@@ -156,7 +156,7 @@ def test_every_violation_comes_at_once():
     assert fields(obj) == [
         "spec.source.image",
         "spec.jobs.lockTimeoutSeconds",
-        "spec.variables['captf_x']",
+        "spec.variables[captf_x]",
     ]
 
 
