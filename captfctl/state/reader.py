@@ -89,7 +89,7 @@ class _Document(msgspec.Struct):
     terraform_version: str | None = None
     outputs: dict[str, Output] | None = None
     resources: list[_Resource] | None = None
-    encryption_version: msgspec.Raw | None = None
+    encryption_version: msgspec.Raw = msgspec.Raw(b"null")  # in a union it would accept null only
 
 
 _DECODER = msgspec.json.Decoder(_Document)
@@ -199,7 +199,7 @@ def _parse(text: bytes) -> _Document:
         raise _BadStateError(
             StateProblem.CORRUPT, "the state is not a state file's JSON"
         ) from error
-    if document.encryption_version is not None and bytes(document.encryption_version) != b"null":
+    if bytes(document.encryption_version) != b"null":
         raise _BadStateError(StateProblem.ENCRYPTED, "the state is encrypted by its runtime")
     if document.version != STATE_VERSION:
         found = "none" if document.version is None else document.version
