@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 
+from captfctl.decide.constants import EMPTY_PLAN
 from captfctl.jobs.results import FinishedRun
 from captfctl.model import keys
 from captfctl.model.ops import Op
-
-EMPTY_PLAN_HASH = "p2:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 
 def plan_hash(run: FinishedRun) -> str:
@@ -22,4 +21,4 @@ def empty_plan(runs: Sequence[FinishedRun]) -> str:
     run = next((run for run in runs if run.op in (Op.APPLY, Op.PLAN)), None)
     if run is None or run.op is not Op.PLAN or not run.ok:
         return ""
-    return run.inputs_hash if plan_hash(run) == EMPTY_PLAN_HASH else ""
+    return run.inputs_hash if plan_hash(run) == EMPTY_PLAN else ""

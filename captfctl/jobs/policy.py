@@ -3,12 +3,12 @@
 A `JobPolicy` here is the merged one (30 §5.2): what is unset means the built-in value.
 """
 
+from captfctl.decide.constants import DEFAULT_FAILED_HISTORY, DEFAULT_SUCCESSFUL_HISTORY
 from captfctl.model.job_policy import DEADLINE_SECONDS, LOCK_TIMEOUT_SECONDS
 from captfctl.model.terraform import JobPolicy
 
 GRACE_SECONDS = 600
 STOP_TIMEOUT_SECONDS = GRACE_SECONDS - 30  # the runner needs the rest to report
-HISTORY_LIMIT = 3
 SERVICE_ACCOUNT = "captf-runner"
 
 
@@ -29,8 +29,8 @@ def history_limits(policy: JobPolicy) -> tuple[int, int]:
     """How many successful and how many failed Jobs of each operation are kept."""
     ok, failed = policy.successful_jobs_history_limit, policy.failed_jobs_history_limit
     return (
-        HISTORY_LIMIT if ok is None else max(ok, 0),
-        HISTORY_LIMIT if failed is None else max(failed, 0),
+        DEFAULT_SUCCESSFUL_HISTORY if ok is None else max(ok, 0),
+        DEFAULT_FAILED_HISTORY if failed is None else max(failed, 0),
     )
 
 

@@ -1,7 +1,12 @@
 """The inputs the object would be applied with now, and the gates before them (10 §7.14, 60 §5)."""
 
 from captfctl.cluster.door import Door
-from captfctl.contract.build import ClusterBuild, EndpointSourceChange, build_cluster_inputs
+from captfctl.contract.build import (
+    SOURCE_USER,
+    ClusterBuild,
+    EndpointSourceChange,
+    build_cluster_inputs,
+)
 from captfctl.contract.errors import VariablesError
 from captfctl.contract.hashing import inputs_hash
 from captfctl.contract.render import TFVARS
@@ -84,6 +89,6 @@ def _record_endpoint_source(p: Pass, change: EndpointSourceChange) -> None:
     """Who decides the endpoint is settled by the first apply (60 §4.3.1)."""
     annotations = p.obj.metadata.annotations
     if change is EndpointSourceChange.RECORD_USER:
-        annotations[keys.ENDPOINT_SOURCE] = "user"
+        annotations[keys.ENDPOINT_SOURCE] = SOURCE_USER
     elif change is EndpointSourceChange.REMOVE:
         annotations.pop(keys.ENDPOINT_SOURCE, None)

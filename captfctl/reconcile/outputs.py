@@ -1,6 +1,6 @@
 """Writing what the module's outputs say to the object (60 §8.1)."""
 
-from captfctl.contract.build import endpoint_input_was_null
+from captfctl.contract.build import SOURCE_MODULE, endpoint_input_was_null
 from captfctl.contract.mapping import map_cluster
 from captfctl.contract.outputs import decode_cluster
 from captfctl.model import keys
@@ -32,7 +32,7 @@ def map_outputs(p: Pass, state: State) -> None:
         p.obj.spec.control_plane_endpoint = ControlPlaneEndpoint(
             host=mapped.endpoint.host, port=mapped.endpoint.port
         )
-        p.obj.metadata.annotations[keys.ENDPOINT_SOURCE] = "module"
+        p.obj.metadata.annotations[keys.ENDPOINT_SOURCE] = SOURCE_MODULE
     p.obj.status.failure_domains = list(mapped.failure_domains)
     p.obj.status.exports = mapped.exports
     if mapped.provisioned and not p.provisioned:
