@@ -1,6 +1,7 @@
 """Server-side apply: who owns what, conflicts, what disappears."""
 
 import copy
+import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -239,6 +240,27 @@ def test_a_client_can_correct_the_bookkeeping():
     after = manager("kubectl").track(live, moved)
     assert set(owned(after)) == {("kubectl", "Apply", "")}
     assert applied(after, config(b="2"), "kubectl")["data"] == {"b": "2"}
+
+
+def last_applied(document, **data):
+    text = json.dumps(config(**data))
+    annotations = {"kubectl.kubernetes.io/last-applied-configuration": text}
+    metadata = {**document["metadata"], "annotations": annotations}
+    return manager("kubectl-client-side-apply").track(None, {**document, "metadata": metadata})
+
+
+def test_kubectl_takes_over_what_it_applied_client_side():
+    live = last_applied(config(a="1", b="1"), a="1", b="1")
+    assert applied(live, config(a="2"), "kubectl")["data"] == {"a": "2", "b": "1"}
+
+
+def test_kubectl_does_not_take_over_what_was_changed_since():
+    live = last_applied(config(a="1"), a="1")
+    live = manager("editor").track(live, {**live, "data": {"a": "5"}})
+    with pytest.raises(ApplyConflict):
+        applied(live, config(a="2"), "kubectl")
+    with pytest.raises(ApplyConflict):
+        applied(last_applied(config(a="1"), a="1"), config(a="2"), "another-tool")
 
 
 def test_applied_objects_bring_no_bookkeeping_of_their_own():

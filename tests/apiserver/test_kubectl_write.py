@@ -34,8 +34,10 @@ def test_applying_built_in_kinds(kubectl, namespace):
         "stringData": {"k": "v"},
     }
     assert kubectl("apply", "-f", "-", stdin=secret) == "secret/s created\n"
-    assert kubectl("apply", "-f", "-", stdin=secret) == "secret/s unchanged\n"
-    assert kubectl.json("get", "secret", "s")["data"] == {"k": "dg=="}
+    before = kubectl.json("get", "secret", "s")
+    assert before["data"] == {"k": "dg=="}
+    kubectl("apply", "-f", "-", stdin=secret)  # kubectl sends stringData again: nothing changes
+    assert kubectl.json("get", "secret", "s") == before
     assert kubectl("apply", "-f", "-", stdin=job("j", namespace)) == "job.batch/j created\n"
     assert kubectl("apply", "-f", "-", stdin=job("j", namespace)) == "job.batch/j unchanged\n"
     paused = job("j", namespace, suspend=True)

@@ -4,7 +4,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from captfctl.cluster.errors import BadRequest, Cause, Conflict
+import msgspec
+
+from captfctl.cluster.errors import BadRequest, Cause, Conflict, Invalid
 from captfctl.local.apiserver import field_sets
 from captfctl.local.apiserver.field_sets import NOTHING, FieldSet, Path
 from captfctl.local.apiserver.types import Type
@@ -12,6 +14,9 @@ from captfctl.model.resource import Document
 
 APPLY = "Apply"
 UPDATE = "Update"
+CONFLICT = "FieldManagerConflict"
+KUBECTL = "kubectl"
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 MAX_UPDATERS = 10
 """More updating managers than this are folded into one, the oldest first."""
 FOLDED = "ancient-changes"
@@ -110,13 +115,31 @@ class FieldManager:
         new = self._pruned(new, last, mine, owners, me)
         difference = self._compare(base, new)
         others = {owner: what for owner, what in owners.items() if owner != me}
-        _refuse_conflicts(others, difference.changed, force)
+        conflicts = _conflicts(others, difference.changed)
+        if conflicts and not force and not conflicts <= self._applied_before(base):
+            raise ApplyConflict(others, conflicts)
         others = _give_up(others, difference.changed | difference.removed)
         if new == base and last == mine and live is not None:
             return live
         if mine:
             others[me] = Ownership(mine, self.version, self._time)
         return _with_owners(new, others)
+
+    def _applied_before(self, live: Document) -> FieldSet:
+        """What kubectl set by client-side apply, and what is still as it set it.
+
+        Its server-side apply takes that over without a conflict: it is the same tool's.
+        """
+        text = live.get("metadata", {}).get("annotations", {}).get(LAST_APPLIED)
+        if self.name != KUBECTL or not text:
+            return NOTHING
+        try:
+            before = msgspec.json.decode(text, type=dict[str, Any])
+            fields = field_sets.fields_of(before, self.type)
+        except (msgspec.DecodeError, Invalid):
+            return NOTHING
+        difference = field_sets.compare(before, live, self.type)
+        return fields - difference.changed - difference.removed
 
     @property
     def _time(self) -> str:
@@ -252,25 +275,19 @@ def _give_up(
     return {manager: what for manager, what in left.items() if what.fields}
 
 
-def _refuse_conflicts(owners: dict[Manager, Ownership], changed: FieldSet, force: bool) -> None:
-    if force:
-        return
-    causes = [
-        Cause(field_sets.path_text(path), f"conflict with {_name(manager, what)}", CONFLICT)
-        for manager, what in sorted(owners.items(), key=lambda item: item[0].name)
-        for path in sorted(what.fields & changed)
-    ]
-    if causes:
-        raise ApplyConflict(tuple(causes))
-
-
-CONFLICT = "FieldManagerConflict"
+def _conflicts(owners: dict[Manager, Ownership], changed: FieldSet) -> FieldSet:
+    return NOTHING.union(*(what.fields & changed for what in owners.values()))
 
 
 class ApplyConflict(Conflict):
     """Fields that other managers own; one cause for each."""
 
-    def __init__(self, causes: tuple[Cause, ...]) -> None:
+    def __init__(self, owners: dict[Manager, Ownership], fields: FieldSet) -> None:
+        causes = tuple(
+            Cause(field_sets.path_text(path), f"conflict with {_name(manager, what)}", CONFLICT)
+            for manager, what in sorted(owners.items(), key=lambda item: item[0].name)
+            for path in sorted(what.fields & fields)
+        )
         facts = "; ".join(f"{cause.message}: {cause.field}" for cause in causes)
         number = "1 conflict" if len(causes) == 1 else f"{len(causes)} conflicts"
         super().__init__(f"Apply failed with {number}: {facts}")
