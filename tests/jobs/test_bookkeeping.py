@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from captfctl.cluster.errors import Unavailable
+from captfctl.decide.constants import EMPTY_PLAN
 from captfctl.jobs.bookkeeping import Bookkeeping, BooksInput, keep_books, mark_bookkept
 from captfctl.jobs.leases import Leases
-from captfctl.jobs.plans import EMPTY_PLAN_HASH
 from captfctl.model import core, keys, names
 from captfctl.model.conditions import FALSE, TRUE, UNKNOWN, ConditionValue, Type
 from captfctl.model.meta import Condition
@@ -328,7 +328,7 @@ def test_stamps_move_forward_only():
 
 def test_empty_plan_is_remembered_until_something_ends_after_it():
     world = World()
-    plan = {"hash": EMPTY_PLAN_HASH}
+    plan = {"hash": EMPTY_PLAN}
     world.finished(Op.PLAN, at=-10, result=run_result(Op.PLAN, plan=plan))
     books = keep(world)
     assert books.empty_plan == "h2:abc"
