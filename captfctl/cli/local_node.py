@@ -9,8 +9,11 @@ from captfctl.cli.options import data_dir
 from captfctl.cli.signals import end_requested
 from captfctl.clock import SystemClock
 from captfctl.cluster.live import LiveDoor
-from captfctl.local.agent import AgentSettings, NodeAgent
+from captfctl.errors import EnvironmentFault
+from captfctl.local.agent import AgentSettings, ApiAccess, NodeAgent
+from captfctl.local.agent.access import ROOT_CA
 from captfctl.local.agent.settings import inherited_environment
+from captfctl.model.resources import CONFIG_MAPS
 
 STOP_SECONDS = 10.0
 
@@ -29,7 +32,7 @@ def local_node(
         name,
         table,
         data_dir(data) / "node",
-        door.access_for_pods(data_dir(data) / "node"),
+        _access(door, data_dir(data)),
         clock,
         AgentSettings(base_env=inherited_environment(os.environ), kubelet_port=0),
     )
@@ -40,3 +43,24 @@ def local_node(
     agent.stop(STOP_SECONDS)
     door.close()
     return 0
+
+
+def _access(door: LiveDoor, data: Path) -> ApiAccess:
+    """How pods reach the same server: with tokens of their own ServiceAccounts."""
+    published = door.get(CONFIG_MAPS, ROOT_CA, "kube-system").data.get("ca.crt")
+    if not published:
+        raise EnvironmentFault(
+            "the certificate authority of the API server is not published",
+            where=f"ConfigMap kube-system/{ROOT_CA}",
+            why="it has no ca.crt, which pods verify the server with",
+            do="see that kube-controller-manager runs with --root-ca-file",
+        )
+    authority = data / "ca.crt"
+    try:
+        data.mkdir(parents=True, exist_ok=True)
+        authority.write_text(published)
+    except OSError as error:
+        raise EnvironmentFault(
+            "the data directory cannot be used", where=str(data), why=str(error)
+        ) from None
+    return ApiAccess(server=door.server, ca_path=authority)

@@ -1,0 +1,262 @@
+"""What happens to objects: each function is one story, for any site."""
+
+import os
+import signal
+from pathlib import Path
+
+from captfctl.cluster.errors import NotFound
+from captfctl.cluster.live import LiveDoor
+from captfctl.model import keys
+from captfctl.model.conditions import find
+from captfctl.model.core import Event, Job, Namespace, Pod
+from captfctl.model.meta import Condition, ObjectMeta
+from captfctl.model.ops import Op
+from captfctl.model.owner import Owner
+from captfctl.model.resources import (
+    EVENTS,
+    JOBS,
+    LEASES,
+    NAMESPACES,
+    PODS,
+    SECRETS,
+    TERRAFORM_CLUSTERS,
+)
+from captfctl.model.terraform import TerraformCluster
+from captfctl.state.reader import State, read_state
+from tests.e2e.site import ROOT, Site, eventually
+
+NAME = "quickstart"
+
+
+class Story:
+    """One TerraformCluster in a namespace of its own, with what a test asks about it."""
+
+    def __init__(self, site: Site, namespace: str, **variables: int) -> None:
+        self.site = site
+        self.namespace = namespace
+        self.door: LiveDoor = site.door()
+        text = (ROOT / "examples" / "quickstart" / "cluster.yaml").read_text()
+        text = text.replace("namespace: default", f"namespace: {namespace}")
+        text = text.replace("list: [default]", f"list: [{namespace}]")
+        text = text.replace(
+            "kind: TerraformClusterIdentity\nmetadata:\n  name: quickstart",
+            f"kind: TerraformClusterIdentity\nmetadata:\n  name: {namespace}",
+        )
+        text = text.replace(
+            "identityRef:\n    name: quickstart", f"identityRef:\n    name: {namespace}"
+        )
+        for name, value in variables.items():
+            text = text.replace("    subnets: 2\n", f"    subnets: 2\n    {name}: {value}\n")
+        if "subnets" in variables:
+            text = text.replace("    subnets: 2\n", "")
+        self.objects = text
+
+    def create(self) -> None:
+        namespace = Namespace(
+            api_version="v1", kind="Namespace", metadata=ObjectMeta(name=self.namespace)
+        )
+        self.door.create(NAMESPACES, namespace)
+        self.site.kubectl("apply", "-f", "-", text=self.objects)
+
+    def set_variables(self, **variables: int | None) -> None:
+        self.door.patch(
+            TERRAFORM_CLUSTERS, NAME, self.namespace, {"spec": {"variables": variables}}
+        )
+
+    def cluster(self) -> TerraformCluster:
+        return self.door.get(TERRAFORM_CLUSTERS, NAME, self.namespace)
+
+    def condition(self, kind: str) -> Condition | None:
+        return find(self.cluster().status.conditions, kind)
+
+    def is_true(self, kind: str) -> bool:
+        found = self.condition(kind)
+        return found is not None and found.status == "True"
+
+    def settled(self) -> bool:
+        """Ready with everything applied and nothing running."""
+        cluster = self.cluster()
+        return (
+            cluster.status.observed_generation == cluster.metadata.generation
+            and cluster.status.active_job is None
+            and self.is_true("Ready")
+            and self.is_true("InputsApplied")
+        )
+
+    def wait_settled(self, seconds: float = 90.0) -> None:
+        eventually(self.settled, f"{self.namespace} ready: {self.explain()}", seconds)
+
+    def explain(self) -> list[str]:
+        conditions = self.cluster().status.conditions
+        return [f"{c.type}={c.status}/{c.reason}: {c.message}" for c in conditions]
+
+    def jobs(self, op: Op) -> list[Job]:
+        found = self.door.list(JOBS, self.namespace, labels=f"{keys.OP}={op}").items
+        return sorted(found, key=lambda job: int(job.metadata.labels[keys.ATTEMPT]))
+
+    def pods(self) -> list[Pod]:
+        return self.door.list(PODS, self.namespace).items
+
+    def events(self, reason: str) -> list[Event]:
+        return [e for e in self.door.list(EVENTS, self.namespace).items if e.reason == reason]
+
+    def state(self) -> State:
+        owner = Owner(
+            kind="TerraformCluster",
+            namespace=self.namespace,
+            name=NAME,
+            uid=self.cluster().metadata.uid,
+            cluster=NAME,
+        )
+        found = read_state(self.door, owner)
+        assert isinstance(found, State), found
+        return found
+
+    def processes(self, *words: str) -> dict[int, str]:
+        """Processes of this object's pods."""
+        uids = [pod.metadata.uid for pod in self.pods()]
+        return {pid: line for uid in uids for pid, line in self.site.processes(uid, *words).items()}
+
+    def wait_applying(self) -> int:
+        """Wait until Terraform applies; its pid."""
+        eventually(lambda: self.processes("terraform", " apply "), "terraform applies")
+        return next(iter(self.processes("terraform", " apply ")))
+
+    def wait_quiet(self) -> None:
+        """No process of a pod is left."""
+        eventually(lambda: not self.processes(), f"processes end: {self.processes()}", 30)
+
+    def no_lease_left(self) -> bool:
+        return not self.door.list(LEASES, self.namespace, labels=keys.LEASE).items
+
+    def gone(self) -> bool:
+        try:
+            self.cluster()
+        except NotFound:
+            return True
+        return False
+
+    def close(self) -> None:
+        self.door.close()
+
+
+def lives_and_dies(story: Story) -> None:
+    """Apply, change, delete: one Job for each wish, and nothing left at the end."""
+    story.create()
+    story.wait_settled()
+    cluster = story.cluster()
+    assert cluster.spec.control_plane_endpoint is not None
+    assert cluster.spec.control_plane_endpoint.host == "quickstart-api.example.com"
+    assert [job.metadata.labels[keys.ATTEMPT] for job in story.jobs(Op.APPLY)] == ["1"]
+    assert "Terraform has been successfully initialized" in story.site.kubectl(
+        "logs", "-n", story.namespace, f"job/{story.jobs(Op.APPLY)[0].metadata.name}"
+    )
+
+    story.set_variables(subnets=3)
+    eventually(lambda: len(story.jobs(Op.APPLY)) == 2, "the second apply")
+    story.wait_settled()
+    assert len(story.jobs(Op.APPLY)) == 2
+    assert story.no_lease_left()
+
+    story.site.kubectl("delete", "cluster", NAME, "-n", story.namespace, "--timeout=90s")
+    assert story.gone()
+    eventually(lambda: nothing_left(story), f"nothing left: {leftovers(story)}", 30)
+
+
+def leftovers(story: Story) -> list[str]:
+    secrets = [s.metadata.name for s in story.door.list(SECRETS, story.namespace).items]
+    ours = [name for name in secrets if name.startswith(("captf-", "tfstate-"))]
+    leases = [lease.metadata.name for lease in story.door.list(LEASES, story.namespace).items]
+    jobs = [job.metadata.name for job in story.door.list(JOBS, story.namespace).items]
+    return [*ours, *leases, *jobs, *(pod.metadata.name for pod in story.pods())]
+
+
+def nothing_left(story: Story) -> bool:
+    return not leftovers(story)
+
+
+def manager_is_killed_while_terraform_applies(story: Story) -> None:
+    """The same Job is adopted and finishes: there is exactly one apply."""
+    story.create()
+    story.wait_applying()
+    story.site.crash_manager()
+    story.wait_settled()
+    assert len(story.jobs(Op.APPLY)) == 1
+    assert story.state().inputs_hash
+    assert story.no_lease_left()
+    story.wait_quiet()
+
+
+def node_is_killed_while_terraform_applies(story: Story) -> None:
+    """The run goes on without the node agent, which adopts it again."""
+    story.create()
+    terraform = story.wait_applying()
+    story.site.crash_node()
+    assert Path(f"/proc/{terraform}").exists()
+    story.wait_settled()
+    assert len(story.jobs(Op.APPLY)) == 1
+    story.wait_quiet()
+
+
+def runner_is_killed_while_terraform_applies(story: Story) -> None:
+    """A run without a result is a failure; its tree is ended, its lock does not stay in the way."""
+    story.create()
+    story.wait_applying()
+    (runner,) = story.processes("runner.__main__", "--op=")
+    os.kill(runner, signal.SIGKILL)
+    story.wait_quiet()
+    eventually(lambda: failed_apply(story), f"the failure shows: {story.explain()}")
+    assert story.no_lease_left()
+    # Other inputs are tried at once; whatever the dead run holds must not stop them.
+    story.set_variables(subnets=3, seconds=0)
+    story.wait_settled()
+    assert len(story.jobs(Op.APPLY)) == 2
+    story.wait_quiet()
+
+
+def terraform_is_killed_while_it_applies(story: Story) -> None:
+    """The runner reports the step; the lock of the dead run is taken off by the next one."""
+    story.create()
+    os.kill(story.wait_applying(), signal.SIGKILL)
+    eventually(lambda: failed_apply(story), f"the failure shows: {story.explain()}")
+    last = story.cluster().status.last_run
+    assert last is not None and last.error is not None
+    assert (last.error.kind, last.error.step) == ("step", "apply")
+    story.wait_quiet()
+    assert story.no_lease_left()
+    story.set_variables(subnets=3, seconds=0)
+    story.wait_settled()
+    assert len(story.jobs(Op.APPLY)) == 2
+
+
+def module_refuses_its_variables(story: Story) -> None:
+    """Condition, event and lastRun name the step and the error; the correction applies at once."""
+    story.create()
+    eventually(lambda: failed_apply(story), f"the failure shows: {story.explain()}")
+    condition = story.condition("ApplyJobSucceeded")
+    assert condition is not None
+    first = story.jobs(Op.APPLY)[0].metadata.name
+    assert condition.reason == "ApplyFailed"
+    assert f"Job {first}" in condition.message
+    assert "plan" in condition.message
+    last = story.cluster().status.last_run
+    assert last is not None and last.error is not None
+    assert last.error.step == "plan"
+    assert "Resource precondition failed" in last.error.summary
+    eventually(lambda: story.events("JobFailed"), "the event")
+    (event,) = story.events("JobFailed")
+    assert "plan" in event.note
+    assert "next attempt not before" in event.note
+
+    story.set_variables(subnets=2)
+    story.wait_settled()
+    assert len(story.jobs(Op.APPLY)) == 2
+
+
+def failed_apply(story: Story) -> bool:
+    condition = story.condition("ApplyJobSucceeded")
+    return (
+        condition is not None
+        and condition.reason == "ApplyFailed"
+        and story.cluster().status.active_job is None
+    )

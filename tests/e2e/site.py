@@ -1,0 +1,178 @@
+"""Where a scenario runs, and what it may do there."""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from captfctl.cluster.live import LiveDoor
+
+ROOT = Path(__file__).parents[2]
+CAPTFCTL = Path(sys.executable).with_name("captfctl")
+IMAGE = "registry.example.com/quickstart/cluster:v1"
+
+
+def eventually(check: Callable[[], object], what: str, seconds: float = 60.0) -> None:
+    """Wait until `check` is true; fail with `what` after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while not check():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{what}: not within {seconds:.0f} s")
+        time.sleep(0.05)
+
+
+class Site(ABC):
+    """One control plane with a manager and a node."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.images = folder / "images.yaml"
+        self.kubeconfig = folder / "kubeconfig"
+        folder.mkdir(parents=True, exist_ok=True)
+        self.images.write_text(
+            f"{IMAGE}:\n  module: {ROOT / 'examples' / 'quickstart' / 'module'}\n"
+        )
+
+    @abstractmethod
+    def start(self) -> None: ...
+
+    @abstractmethod
+    def stop(self) -> None: ...
+
+    @abstractmethod
+    def crash_manager(self) -> None:
+        """Kill it with SIGKILL and start it again."""
+
+    @abstractmethod
+    def crash_node(self) -> None:
+        """Kill the node agent with SIGKILL and start it again."""
+
+    @property
+    @abstractmethod
+    def node_data(self) -> Path:
+        """The node agent's directory: part of every command line of a pod's processes."""
+
+    def door(self) -> LiveDoor:
+        return LiveDoor.from_kubeconfig(self.kubeconfig)
+
+    def kubectl(self, *arguments: str, check: bool = True, text: str | None = None) -> str:
+        kubectl = shutil.which("kubectl")
+        assert kubectl, "kubectl is not on PATH"
+        done = subprocess.run(
+            [kubectl, f"--kubeconfig={self.kubeconfig}", *arguments],
+            input=text,
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=False,
+            # kubectl's cache of discovery documents must not be another server's.
+            env=os.environ | {"HOME": str(self.folder)},
+        )
+        if check and done.returncode:
+            raise AssertionError(f"kubectl {' '.join(arguments)}: {done.stderr or done.stdout}")
+        return done.stdout
+
+    def processes(self, *words: str) -> dict[int, str]:
+        """Processes of pods, by pid; their command lines have all `words`."""
+        wanted = (str(self.node_data), *words)
+        return {pid: line for pid, line in command_lines() if all(word in line for word in wanted)}
+
+
+def command_lines() -> Iterator[tuple[int, str]]:
+    """The command line of each process of this machine that is not a zombie."""
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            with contextlib.suppress(OSError):
+                line = (
+                    (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                )
+                if line:
+                    yield int(entry.name), line
+
+
+class Captfctl:
+    """A captfctl command in the background, with its output in a file."""
+
+    def __init__(self, log: Path, *arguments: str, **environment: str) -> None:
+        self.log = log
+        self._arguments = arguments
+        self._environment = environment
+        self.child: subprocess.Popen[bytes] | None = None
+
+    def start(self, until: str) -> None:
+        """Start it and wait until its output has `until`."""
+        self.log.write_bytes(b"")
+        with self.log.open("ab") as output:
+            self.child = subprocess.Popen(
+                [CAPTFCTL, *self._arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env=os.environ | self._environment,
+            )
+        eventually(lambda: until in self.output() or not self.alive, f"start of {self._arguments}")
+        assert self.alive, self.output()
+
+    @property
+    def alive(self) -> bool:
+        return self.child is not None and self.child.poll() is None
+
+    def output(self) -> str:
+        return self.log.read_text(errors="replace")
+
+    def kill(self) -> None:
+        assert self.child is not None
+        self.child.kill()
+        self.child.wait()
+
+    def terminate(self, seconds: float = 60.0) -> int:
+        """SIGTERM; the exit code."""
+        assert self.child is not None
+        self.child.send_signal(signal.SIGTERM)
+        try:
+            return self.child.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.child.kill()
+            self.child.wait()
+            raise AssertionError(f"{self._arguments} did not end:\n{self.output()}") from None
+
+
+class LocalSite(Site):
+    """`captfctl local up`: control plane, node and manager in one process."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.data = folder / "data"
+        self.kubeconfig = self.data / "api" / "kubeconfig"
+        self.up = Captfctl(
+            folder / "up.log",
+            "local",
+            "up",
+            f"--data={self.data}",
+            f"--images={self.images}",
+            "-v2",
+        )
+
+    def start(self) -> None:
+        self.up.start("Ctrl-C ends it")
+
+    def stop(self) -> None:
+        if self.up.alive:
+            self.up.terminate()
+
+    def crash_manager(self) -> None:
+        self.up.kill()
+        self.start()
+
+    def crash_node(self) -> None:
+        self.crash_manager()
+
+    @property
+    def node_data(self) -> Path:
+        return self.data / "node"

@@ -1,0 +1,71 @@
+"""The scenarios on the embedded control plane."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from captfctl.model.ops import Op
+from tests.e2e import scenarios
+from tests.e2e.scenarios import Story
+from tests.e2e.site import LocalSite, eventually
+
+pytestmark = [
+    pytest.mark.terraform,
+    pytest.mark.kubectl,
+    pytest.mark.skipif(shutil.which("terraform") is None, reason="terraform is not on PATH"),
+    pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not on PATH"),
+]
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[LocalSite]:
+    site = LocalSite(tmp_path / "site")
+    site.start()
+    try:
+        yield site
+    finally:
+        site.stop()
+
+
+def test_a_cluster_lives_and_dies_and_leaves_nothing_behind(site):
+    scenarios.lives_and_dies(Story(site, "life"))
+
+
+def test_a_killed_control_plane_goes_on_with_the_run_it_had(site):
+    scenarios.manager_is_killed_while_terraform_applies(Story(site, "crash", seconds=10))
+
+
+def test_a_killed_runner_is_a_failure_and_the_next_inputs_apply(site):
+    scenarios.runner_is_killed_while_terraform_applies(Story(site, "runner", seconds=10))
+
+
+def test_a_killed_terraform_is_a_failure_and_its_lock_is_taken_off(site):
+    scenarios.terraform_is_killed_while_it_applies(Story(site, "terraform", seconds=10))
+
+
+def test_a_module_that_refuses_its_variables_is_told_and_corrected_at_once(site):
+    scenarios.module_refuses_its_variables(Story(site, "refused", subnets=0))
+
+
+def test_the_retry_of_a_failure_comes_after_its_backoff_as_the_second_attempt(site):
+    story = Story(site, "retry", subnets=0)
+    story.create()
+    eventually(lambda: len(story.jobs(Op.APPLY)) == 2, "the second attempt", 85)
+    first, second = (job.metadata.creation_timestamp for job in story.jobs(Op.APPLY))
+    assert 59 <= (second - first).total_seconds() <= 75
+
+
+def test_sigterm_interrupts_the_run_in_order_and_it_is_tried_again_at_once(site):
+    story = Story(site, "term", seconds=10)
+    story.create()
+    story.wait_applying()
+    assert site.up.terminate() == 0
+    assert not site.processes()
+    site.start()
+    story.door = site.door()
+    story.wait_settled()
+    first, second = story.jobs(Op.APPLY)
+    assert first.status.failed == 1
+    assert second.status.succeeded == 1

@@ -1,0 +1,1 @@
+"""The product on a real Kubernetes control plane with real Cluster API (`make test-kubernetes`)."""

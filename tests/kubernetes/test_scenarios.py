@@ -1,0 +1,38 @@
+"""The scenarios on a real Kubernetes with real Cluster API."""
+
+import shutil
+
+import pytest
+
+from tests.e2e import scenarios
+from tests.e2e.scenarios import Story
+
+pytestmark = [
+    pytest.mark.kubernetes,
+    pytest.mark.skipif(shutil.which("terraform") is None, reason="terraform is not on PATH"),
+    pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not on PATH"),
+]
+
+
+def test_a_cluster_lives_and_dies_and_leaves_nothing_behind(site):
+    scenarios.lives_and_dies(Story(site, "life"))
+
+
+def test_a_killed_manager_adopts_the_run_it_had(site):
+    scenarios.manager_is_killed_while_terraform_applies(Story(site, "crash", seconds=8))
+
+
+def test_a_killed_node_agent_adopts_the_run_it_had(site):
+    scenarios.node_is_killed_while_terraform_applies(Story(site, "node", seconds=8))
+
+
+def test_a_killed_runner_is_a_failure_and_the_next_inputs_apply(site):
+    scenarios.runner_is_killed_while_terraform_applies(Story(site, "runner", seconds=8))
+
+
+def test_a_killed_terraform_is_a_failure_and_its_lock_is_taken_off(site):
+    scenarios.terraform_is_killed_while_it_applies(Story(site, "terraform", seconds=8))
+
+
+def test_a_module_that_refuses_its_variables_is_told_and_corrected_at_once(site):
+    scenarios.module_refuses_its_variables(Story(site, "refused", subnets=0))
