@@ -138,9 +138,12 @@ class NodeAgent:
         limit_bytes: int | None = None,
         previous: bool = False,
     ) -> LogReader:
-        """A container's log (`captfctl.local.apiserver.LogSource`). Raises `NotFound`."""
-        found = self._pods.get(namespace, pod)
-        if found is None or previous:
+        """A container's log (`captfctl.local.apiserver.LogSource`). Raises `NotFound`.
+
+        The pod is read from the server: who asks may know of it before the agent's cache does.
+        """
+        found = self._door.get(PODS, pod, namespace)
+        if found.spec.node_name != self._name or previous:
             raise NotFound(f"pod {namespace}/{pod} has no such log on node {self._name}")
         home = self._directories.of(found.metadata.uid).container(container)
         options = LogOptions(follow, tail_lines, since_seconds, timestamps, limit_bytes)

@@ -135,12 +135,11 @@ class Container:
 
     @property
     def phase(self) -> Phase:
-        # The end is written before the supervisor goes: look at it last.
         claim = records.read_claim(self.directory)
         if claim is None:
             return Phase.ENDED if self.ended else Phase.ABSENT
         if self._lives(claim):
-            return Phase.ENDED if self.ended else Phase.RUNNING
+            return Phase.RUNNING  # also for the moment between its last word and its end
         return Phase.ENDED if self.ended else Phase.LOST
 
     @property

@@ -87,7 +87,7 @@ class LogReader:
     def _followed(self) -> Iterator["_Row"]:
         while not self._closed.is_set():
             # Looked at before the file: what ended has written everything.
-            over = self._container.phase in (Phase.ENDED, Phase.LOST)
+            over = self._container.phase is not Phase.RUNNING
             if self._at.rotated(self._path):
                 yield from self._read(self._path.with_name(LOG + OLDER))
                 self._at = _Position()
