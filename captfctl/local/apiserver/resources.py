@@ -34,6 +34,9 @@ from captfctl.model.resource import Document
 _CREATED_BY_UPDATE = frozenset({"leases.coordination.k8s.io", "events"})
 """A PUT creates these when they are not there."""
 
+_SHOWN_WHEN_DELETED = frozenset({"pods", "serviceaccounts"})
+"""A delete answers with the object itself, not with a Status."""
+
 _COLLECTIONS = ("labels", "annotations", "ownerReferences", "finalizers")
 
 MERGE = "application/merge-patch+json"
@@ -142,7 +145,7 @@ class Resources:
     def delete(self, request: ApiRequest, served: Served, target: Target) -> Reply:
         options = request.delete_options()
         deleted = self._store.delete(served, target.name, target.namespace, options)
-        if deleted.gone:
+        if deleted.gone and served.resource.name not in _SHOWN_WHEN_DELETED:
             return success(Subject.of(target), deleted.uid)
         return self._object(request, served, deleted.body)
 
