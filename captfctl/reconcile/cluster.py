@@ -2,6 +2,7 @@
 
 import logging
 
+from captfctl.cluster.errors import Conflict
 from captfctl.controller import Result
 from captfctl.decide import constants
 from captfctl.errors import CaptfError
@@ -71,6 +72,8 @@ def _write(p: Pass, failure: Exception | None, *, mark: bool) -> None:
     except Exception as problem:
         if failure is None:
             raise
+        if isinstance(problem, Conflict):
+            raise failure from problem  # the object was outdated: the next pass starts anew
         raise PassFailed(f"{failure}; then the status was not written: {problem}") from failure
     transitions(p)
     p.record(*p.later)

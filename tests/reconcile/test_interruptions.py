@@ -1,0 +1,336 @@
+"""Crashes, lost answers, stale caches, two managers: what one pass leaves for the next
+(10 §22.46 to 59, 11 §10.7, §17.54; 31 §9)."""
+
+import pytest
+
+from captfctl.cluster.errors import Conflict, Unavailable
+from captfctl.jobs.leases import LeaseClaim
+from captfctl.model import keys, names
+from captfctl.model.ops import Op
+from captfctl.model.owner import Owner
+from captfctl.model.resources import JOBS, SECRETS, TERRAFORM_CLUSTERS
+from captfctl.model.status import ActiveJob
+from captfctl.reconcile import DoorCache
+from tests.support.cluster_world import NAMESPACE, World, annotated, variables
+from tests.support.doors import Failing, Overridden
+
+
+class Killed(BaseException):
+    """The process is gone: nothing of the pass runs after it, not even its handlers."""
+
+
+class Stale(DoorCache):
+    """A cache that stands still at the moment it was made."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world.door)
+        self._obj = world.obj
+        self._jobs = super().jobs_of(world.owner)
+        self._cluster = super().cluster(NAMESPACE, "prod")
+
+    def terraform_cluster(self, namespace, name):
+        return TERRAFORM_CLUSTERS.copy(self._obj)
+
+    def cluster(self, namespace, name):
+        return self._cluster
+
+    def jobs_of(self, owner: Owner):
+        return self._jobs
+
+
+def play(world: World) -> None:
+    """Passes until nothing is left to do, playing every Job that starts."""
+    for _ in range(12):
+        world.run()
+        for job in world.running():
+            world.runner.succeed(job)
+        world.advance(seconds=61)
+
+
+def scenarios():
+    """A world about to do something, and what must be true when all is done."""
+
+    def first_apply() -> World:
+        world = World().populate()
+        world.run()
+        return world
+
+    def end_of_apply() -> World:
+        world = first_apply()
+        world.run()
+        world.runner.succeed(world.active_job())
+        return world
+
+    def change() -> World:
+        world = World().populate()
+        world.apply()
+        world.edit(variables('{"region":"eu-2"}'))
+        return world
+
+    return [first_apply, end_of_apply, change]
+
+
+@pytest.mark.parametrize("make", scenarios())
+@pytest.mark.parametrize("after", [False, True], ids=["before the write", "after the write"])
+def test_a_kill_at_any_write_leaves_one_job_and_nothing_behind(make, after: bool):
+    at = 1
+    while True:
+        world = make()
+        jobs_before = len(world.jobs())
+        door = Failing(world.door, at, Killed(), after=after)
+        try:
+            world.run(world.env(door))
+        except Killed:
+            pass
+        else:
+            break
+        play(world)
+        assert world.reason("Ready") == "True/Ready", door.hit
+        assert world.reason("InputsApplied") == "True/InputsApplied", door.hit
+        assert len(world.jobs()) == max(jobs_before, 1) + (make.__name__ == "change"), door.hit
+        assert world.leases() == [], door.hit
+        assert keys.BLOCK_MOVE not in world.obj.metadata.annotations, door.hit
+        assert not any(name.startswith("captf-run-") for name in world.secrets()), door.hit
+        assert len(world.metrics.runs) == len(set(world.metrics.runs)), door.hit
+        at += 1
+    assert at > 3
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before the write", "after the write"])
+def test_a_kill_at_any_write_of_a_deletion_destroys_once_and_leaves_nothing(after: bool):
+    at = 1
+    while True:
+        world = World().populate()
+        world.apply()
+        world.delete()
+        world.run()
+        world.runner.succeed(world.running()[0])
+        door = Failing(world.door, at, Killed(), after=after)
+        try:
+            world.run(world.env(door))
+        except Killed:
+            pass
+        else:
+            break
+        play(world) if not world.gone else None
+        assert world.gone, door.hit
+        assert world.job_ops().count("destroy") == 1, door.hit
+        assert [s for s in world.secrets() if "tfstate" in s or "captf-inputs" in s] == []
+        assert world.leases() == [], door.hit
+        at += 1
+    assert at > 5
+
+
+@pytest.mark.parametrize("make", scenarios())
+def test_an_answer_that_was_lost_is_no_reason_for_a_second_job(make):
+    at = 1
+    while True:
+        world = make()
+        jobs_before = len(world.jobs())
+        lost = Unavailable("the connection was reset", outcome_unknown=True)
+        door = Failing(world.door, at, lost, after=True)
+        with_failure = False
+        try:
+            world.run(world.env(door))
+        except Unavailable:
+            with_failure = True
+        if not door.hit:
+            break
+        play(world)
+        assert world.reason("InputsApplied") == "True/InputsApplied", (door.hit, with_failure)
+        assert len(world.jobs()) == max(jobs_before, 1) + (make.__name__ == "change"), door.hit
+        assert world.leases() == [], door.hit
+        at += 1
+    assert at > 3
+
+
+def test_a_failed_status_patch_marks_nothing_and_counts_nothing_twice(world: World):
+    world.settle(2)
+    job = world.active_job()
+    world.runner.succeed(job)
+
+    def refused(*_, **__):
+        raise Unavailable("not now")
+
+    door = Overridden(world.writes, patch={"terraformclusters": refused})
+    with pytest.raises(Unavailable):
+        world.run(world.env(door))
+    found = world.door.get(JOBS, job.metadata.name, NAMESPACE)
+    assert keys.BOOKKEPT not in found.metadata.annotations
+    world.settle(2)
+    assert world.metrics.runs == [job.metadata.name]
+    assert world.events.reasons.count("JobSucceeded") == 1
+    assert world.events.reasons.count("Provisioned") == 1
+    found = world.door.get(JOBS, job.metadata.name, NAMESPACE)
+    assert found.metadata.annotations[keys.BOOKKEPT] == "true"
+
+
+def test_a_mark_that_failed_is_made_up_for_without_a_second_event(world: World):
+    world.settle(2)
+    job = world.active_job()
+    world.runner.fail(job, "validate")
+
+    def refused(*_, **__):
+        raise Unavailable("not now")
+
+    world.run(world.env(Overridden(world.writes, patch={"jobs": refused})))
+    before = world.condition("ApplyJobSucceeded")
+    world.run()
+    assert world.condition("ApplyJobSucceeded") == before
+    assert world.events.reasons.count("JobFailed") == 1
+    assert world.metrics.runs == [job.metadata.name]
+    found = world.door.get(JOBS, job.metadata.name, NAMESPACE)
+    assert found.metadata.annotations[keys.BOOKKEPT] == "true"
+
+
+def test_a_pass_on_an_outdated_object_writes_no_status(ready: World):
+    cache = Stale(ready)
+    ready.edit(annotated({"example.com/note": "x"}))
+    ready.advance(hours=1)
+    with pytest.raises(Conflict):
+        ready.run(ready.env(cache=cache))
+    assert ready.running() == []
+
+
+def test_a_cache_that_misses_the_running_job_changes_nothing(world: World):
+    world.run()
+    cache = Stale(world)
+    world.run()
+    job = world.active_job()
+    cache._obj = world.obj
+    assert world.run(world.env(cache=cache)).requeue_after == 5
+    assert world.active_job().metadata.name == job.metadata.name
+    assert keys.BLOCK_MOVE in world.obj.metadata.annotations
+
+
+def test_a_wholly_stale_cache_starts_no_second_job(world: World):
+    world.run()
+    cache = Stale(world)
+    world.run()
+    with pytest.raises(Conflict):
+        world.run(world.env(cache=cache))
+    assert len(world.jobs()) == 1
+
+
+def test_a_pause_that_the_cache_has_not_seen_holds(world: World):
+    world.run()
+    cache = Stale(world)
+    world.edit_cluster(lambda owner: setattr(owner.spec, "paused", True))
+    assert world.run(world.env(cache=cache)).requeue_after == 5
+    assert world.jobs() == []
+    assert keys.BLOCK_MOVE not in world.obj.metadata.annotations
+    assert world.leases() == []
+
+
+def test_a_vanished_apply_is_due_again_at_equal_inputs(ready: World):
+    ready.edit(variables('{"region":"eu-2"}'))
+    ready.run()
+    job = ready.active_job()
+    ready.runner.write_state(job, {})
+    ready.door.delete(JOBS, job.metadata.name, NAMESPACE)
+    ready.edit(variables('{"region":"eu-1"}'))
+    ready.run()
+    assert ready.reason("ApplyJobSucceeded") == "Unknown/WaitingForRunLease"
+    ready.advance(seconds=61)  # by then the lease of a Job that nobody has seen is free
+    ready.run()
+    again = ready.active_job()
+    assert again.metadata.annotations[keys.AFTER_INTERRUPTED_APPLY] == job.metadata.name
+    assert again.metadata.annotations[keys.AFTER_FAILED_APPLY] == "true"
+    condition = ready.condition("ApplyJobSucceeded")
+    assert (condition.status, condition.reason) == ("False", "ApplyFailed")
+    assert condition.message.startswith(f"Job {job.metadata.name}: ")
+    ready.runner.succeed(again)
+    ready.settle()
+    assert ready.reason("ApplyJobSucceeded") == "True/ApplySucceeded"
+    assert ready.running() == []
+
+
+def test_a_job_taken_off_the_status_on_purpose_is_no_vanished_apply(ready: World):
+    ready.edit(variables('{"region":"eu-2"}'))
+    ready.run()
+    job = ready.active_job()
+    cache = Stale(ready)
+    cache._jobs = []
+    ready.door.patch(
+        TERRAFORM_CLUSTERS, "prod", NAMESPACE, {"status": {"activeJob": None}}, subresource="status"
+    )
+    ready.door.delete(JOBS, job.metadata.name, NAMESPACE)
+    with pytest.raises(Conflict):
+        ready.run(ready.env(cache=cache))
+    attempt = ready.secret(names.attempt_record("TerraformCluster", "prod"))
+    assert keys.INTERRUPTED_APPLY not in attempt.metadata.annotations
+
+
+def test_a_job_without_its_secret_is_removed_and_started_anew(world: World):
+    world.settle(2)
+    job = world.active_job()
+    world.door.delete(SECRETS, names.run_secret(job.metadata.name), NAMESPACE)
+    world.advance(seconds=61)
+    assert world.run().requeue_after == 1
+    assert world.jobs() == []
+    assert "StuckJobDeleted" in world.events.warnings()
+    assert world.obj.status.active_job is None
+    world.run()
+    assert len(world.running()) == 1
+    assert world.reason("StateReadable") == "Unknown/StateNotFound"
+
+
+def hold_cluster_lease(world: World) -> None:
+    """A machine's operation of the same cluster, as the gate sees it."""
+    other = Owner("TerraformMachine", NAMESPACE, "m-1", "uid-of-m-1", "prod")
+    claim = LeaseClaim(other, Op.APPLY, "captf-m-m-1-apply-a1-abc123", 3600)
+    assert world.env().leases.acquire(claim) is None
+
+
+def test_a_wait_for_machines_is_said_and_counted_once(ready: World):
+    hold_cluster_lease(ready)
+    ready.edit(variables('{"region":"eu-2"}'))
+    first = ready.run()
+    assert first.requeue_after == 30
+    assert ready.reason("ApplyJobSucceeded") == "Unknown/WaitingForMachineOperations"
+    assert ready.running() == []
+    before = ready.condition("ApplyJobSucceeded")
+    for _ in range(3):
+        ready.advance(seconds=1)
+        ready.run()
+    assert ready.condition("ApplyJobSucceeded").last_transition_time == (
+        before.last_transition_time
+    )
+    assert ready.events.reasons.count("WaitingForMachineOperations") == 1
+    assert ready.metrics.waits == ["machine_operations"]
+    ready.advance(seconds=61)
+    ready.run()
+    assert len(ready.running()) == 1
+
+
+def test_a_full_cluster_makes_a_job_wait_for_a_slot(ready: World):
+    ready.edit(lambda obj: setattr(obj.spec, "max_active_jobs", 1))
+    owner = Owner("TerraformMachine", NAMESPACE, "m-1", "uid-of-m-1", "prod")
+    (job,) = ready.jobs()
+    other = JOBS.copy(job)
+    other.metadata = type(job.metadata)(
+        name="captf-m-m-1-refresh-a1-abc123",
+        namespace=NAMESPACE,
+        labels={**owner.run_labels, keys.OP: "refresh"},
+    )
+    other.status = type(job.status)()
+    other.spec.selector = None
+    other.spec.template.metadata.labels = dict(other.metadata.labels)
+    ready.create(JOBS, other)
+    ready.edit(variables('{"region":"eu-2"}'))
+    result = ready.run()
+    assert 15 <= result.requeue_after < 17
+    assert ready.reason("ApplyJobSucceeded") == "Unknown/WaitingForJobSlot"
+    assert ready.events.reasons.count("WaitingForJobSlot") == 1
+    ready.edit(lambda obj: setattr(obj.spec, "max_active_jobs", 2))
+    ready.run()
+    assert len(ready.running()) == 2
+
+
+def test_a_job_of_the_status_that_exists_nowhere_is_forgotten(ready: World):
+    obj = ready.obj
+    obj.status.active_job = ActiveJob(name="captf-c-prod-drift-a1-000000", operation=Op.DRIFT)
+    ready.door.update(TERRAFORM_CLUSTERS, obj, subresource="status")
+    ready.settle(2)
+    assert ready.obj.status.active_job is None
+    assert ready.running() == []
