@@ -261,7 +261,8 @@ class World:
         size = -(-len(payload) // chunks)
         for index in range(chunks):
             part = payload[index * size : (index + 1) * size]
-            self.add_chunk(names.state_secret(self.owner.suffix, index), part, **annotations)
+            notes = {} if index else annotations
+            self.add_chunk(names.state_secret(self.owner.suffix, index), part, **notes)
 
     def add_chunk(self, name: str, payload: bytes | None, **annotations: str) -> core.Secret:
         return self.door.create(

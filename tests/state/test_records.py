@@ -1,0 +1,190 @@
+"""The inputs records (30 §16, 40 §8.1)."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from captfctl.cluster.errors import Conflict
+from captfctl.model import keys, names
+from captfctl.model.resources import SECRETS
+from captfctl.model.terraform import IdentityKind
+from captfctl.state.records import (
+    Records,
+    RunInputs,
+    mark_applied,
+    mark_may_have_applied,
+    read_records,
+    record_interrupted,
+    write_applied,
+    write_attempt,
+)
+from tests.support.faults import WRITES, HookedDoor
+from tests.support.runs import FILES, IMAGE, NAMESPACE, World
+
+INPUTS = RunInputs(job="j1", files=FILES, inputs_hash="h2:1", image=IMAGE, identity="main")
+
+
+def secret(world: World, name: str = "captf-inputs-c-prod"):
+    return world.door.get(SECRETS, name, NAMESPACE)
+
+
+def test_records_are_named_protected_owned_and_labelled():
+    world = World()
+    write_attempt(world.door, world.owner, INPUTS)
+    write_applied(world.door, world.owner, INPUTS, "repo@sha256:x")
+    for name, digest in (("captf-inputs-c-prod", None), ("captf-applied-c-prod", "repo@sha256:x")):
+        found = secret(world, name)
+        assert found.data == FILES
+        assert found.metadata.labels == {keys.MANAGED: "true", **world.owner.labels}
+        assert found.metadata.finalizers == [keys.STATE_PROTECTION]
+        (ref,) = found.metadata.owner_references
+        assert (ref.uid, ref.block_owner_deletion, ref.controller) == (world.owner.uid, None, None)
+        assert found.metadata.annotations.get(keys.IMAGE_DIGEST) == digest
+        assert found.metadata.annotations[keys.JOB] == "j1"
+        assert keys.IDENTITY_KIND not in found.metadata.annotations
+
+
+def test_long_names_are_cut_with_a_hash():
+    name = names.attempt_record("TerraformCluster", "a" * 250)
+    assert len(name) == 253
+    assert name.startswith("captf-inputs-c-aaa")
+
+
+def test_records_are_read_back_as_written():
+    world = World()
+    local = replace(INPUTS, identity_kind=IdentityKind.SECRET)
+    write_attempt(world.door, world.owner, local)
+    record = read_records(world.door, world.owner).attempt
+    assert record.inputs == local
+    assert read_records(world.door, world.owner).applied is None
+
+
+def test_next_attempt_replaces_files_and_facts_and_keeps_marks():
+    world = World()
+    write_attempt(world.door, world.owner, replace(INPUTS, identity_kind=IdentityKind.SECRET))
+    mark_applied(world.door, world.owner)
+    mark_may_have_applied(world.door, world.owner, "j1")
+    second = replace(INPUTS, job="j2", files={"main.tf.json": b"2"}, identity="")
+    write_attempt(world.door, world.owner, second)
+    found = read_records(world.door, world.owner)
+    assert found.attempt.inputs == second
+    assert found.marks.applied
+    assert found.marks.may_have_applied
+    assert keys.IDENTITY_KIND not in found.attempt.metadata.annotations
+
+
+@pytest.mark.parametrize(("size", "kept"), [(999_998, True), (999_999, False)])
+def test_recorded_exports_stay_while_everything_fits(size, kept):
+    world = World()
+    write_attempt(world.door, world.owner, INPUTS)
+    extra = {"data": {"applied-cluster-outputs.json": "e30=", "other": "e30="}}
+    world.door.patch(SECRETS, "captf-inputs-c-prod", NAMESPACE, extra)
+    write_attempt(world.door, world.owner, replace(INPUTS, files={"main.tf.json": b"x" * size}))
+    data = secret(world).data
+    assert ("applied-cluster-outputs.json" in data) is kept
+    assert "other" not in data
+
+
+def test_a_record_on_its_way_out_is_not_protected_again():
+    world = World()
+    write_attempt(world.door, world.owner, INPUTS)
+    held = {"metadata": {"finalizers": ["example.com/hold"]}}
+    world.door.patch(SECRETS, "captf-inputs-c-prod", NAMESPACE, held)
+    world.door.delete(SECRETS, "captf-inputs-c-prod", NAMESPACE)
+    write_attempt(world.door, world.owner, INPUTS)
+    assert secret(world).metadata.finalizers == ["example.com/hold"]
+
+
+def test_marks_are_written_only_when_they_change():
+    world = World()
+    write_attempt(world.door, world.owner, INPUTS)
+    mark_applied(world.door, world.owner)
+    calls: list[str] = []
+    door = HookedDoor(world.door, before=lambda name, _: calls.append(name))
+    mark_applied(door, world.owner)
+    mark_may_have_applied(door, world.owner, "another-job")
+    assert not WRITES & set(calls)
+
+
+def test_marks_without_a_record_are_tolerated():
+    world = World()
+    assert mark_applied(world.door, world.owner) is None
+    assert record_interrupted(world.door, world.owner, "j1") is None
+
+
+def changing_once(world: World) -> Any:
+    """A door before whose first patch somebody else writes the record."""
+    done: list[bool] = []
+
+    def before(name: str, _: Any) -> None:
+        if name == "patch" and not done:
+            done.append(True)
+            other = {"metadata": {"annotations": {"other": "x"}}}
+            world.door.patch(SECRETS, "captf-inputs-c-prod", NAMESPACE, other)
+
+    return HookedDoor(world.door, before=before)
+
+
+def test_concurrent_change_of_a_record_is_read_again_once():
+    world = World()
+    write_attempt(world.door, world.owner, INPUTS)
+    mark_applied(changing_once(world), world.owner)
+    write_attempt(changing_once(world), world.owner, replace(INPUTS, job="j2"))
+    found = read_records(world.door, world.owner)
+    assert found.marks.applied
+    assert found.attempt.job == "j2"
+    assert found.attempt.annotation("other") == "x"
+
+
+def test_record_that_keeps_changing_is_an_error():
+    world = World()
+    write_attempt(world.door, world.owner, INPUTS)
+
+    def before(name: str, _: Any) -> None:
+        if name == "patch":
+            other = {"metadata": {"annotations": {"other": str(len(seen))}}}
+            seen.append(name)
+            world.door.patch(SECRETS, "captf-inputs-c-prod", NAMESPACE, other)
+
+    seen: list[str] = []
+    with pytest.raises(Conflict):
+        mark_applied(HookedDoor(world.door, before=before), world.owner)
+    assert len(seen) == 2
+
+
+def test_files_are_not_shown():
+    assert "hunter2" not in repr(replace(INPUTS, files={"f": b"hunter2"}))
+
+
+def records(
+    world: World, attempt: tuple[str, str] | None, applied: tuple[str, str] | None, *, may: bool
+) -> Records:
+    for given, write in ((attempt, write_attempt), (applied, write_applied)):
+        if given is None:
+            continue
+        inputs = replace(INPUTS, job=given[0], inputs_hash=given[1])
+        more = () if write is write_attempt else ("",)
+        write(world.door, world.owner, inputs, *more)
+    if may and attempt:
+        mark_may_have_applied(world.door, world.owner, attempt[0])
+    return read_records(world.door, world.owner)
+
+
+@pytest.mark.parametrize(
+    ("attempt", "applied", "may", "state_hash", "chosen"),
+    [
+        (("j2", "h2:b"), ("j1", "h2:a"), True, "h2:a", "j2"),
+        (("j2", "h2:b"), None, True, "h2:a", "j2"),
+        (("j1", "h2:a"), ("j1", "h2:a"), True, "h2:a", "j1"),
+        (("j2", "h2:b"), ("j1", "h2:a"), False, "h2:a", "j1"),
+        (("j2", "h2:b"), ("j1", "h2:a"), False, "h2:b", "j2"),
+        (("j2", "h2:b"), ("j1", "h2:a"), False, "h2:c", "j1"),
+        (("j2", ""), ("j1", ""), False, "", "j1"),
+        (("j2", "h2:b"), None, False, "h2:c", "j2"),
+        (None, None, False, "h2:c", None),
+    ],
+)
+def test_destroy_renders_what_most_likely_exists(attempt, applied, may, state_hash, chosen):
+    found = records(World(), attempt, applied, may=may).for_run(state_hash)
+    assert (found.job if found else None) == chosen
