@@ -317,9 +317,10 @@ class ObjectReference(Part):
 
 
 class Event(ApiObject):
-    """An `events.k8s.io/v1` Event. `event_time` is a `MicroTime` text."""
+    """An `events.k8s.io/v1` Event. `event_time` is a `MicroTime` text; older
+    components leave it out."""
 
-    event_time: str = ""
+    event_time: str | None = None
     reporting_controller: str = ""
     reporting_instance: str = ""
     action: str = ""

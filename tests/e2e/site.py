@@ -30,6 +30,9 @@ def eventually(check: Callable[[], object], what: str, seconds: float = 60.0) ->
 class Site(ABC):
     """One control plane with a manager and a node."""
 
+    serves_logs = True
+    """Whether `kubectl logs` works there."""
+
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.images = folder / "images.yaml"

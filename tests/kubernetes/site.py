@@ -27,6 +27,8 @@ class RealSite(Site):
     runs as a process of this machine.
     """
 
+    serves_logs = False  # the node has no kubelet port
+
     def __init__(self, folder: Path, assets: Assets, *, runtime: str = "") -> None:
         super().__init__(folder)
         if runtime:
