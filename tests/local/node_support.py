@@ -24,34 +24,43 @@ IMAGE = "example.com/a:v1"
 class Plane:
     """The store, the node's files, and the agent of the moment."""
 
-    def __init__(self, base: Path, store: EmbeddedStore) -> None:
+    def __init__(
+        self, base: Path, store: EmbeddedStore, access: ApiAccess | None, real: bool
+    ) -> None:
         self.base = base
         self.store = store
         self.door = store.door()
         module = base / "module"
         module.mkdir()
         (module / "main.tf").write_text("# nothing\n")
-        runtime = base / "bin" / "terraform"
-        runtime.parent.mkdir()
-        runtime.write_text("#!/bin/sh\n")
-        runtime.chmod(0o755)
+        self.path = "/usr/local/bin:/usr/bin:/bin"
+        if not real:
+            runtime = base / "bin" / "terraform"
+            runtime.parent.mkdir()
+            runtime.write_text("#!/bin/sh\n")
+            runtime.chmod(0o755)
+            self.path = f"{runtime.parent}:{self.path}"
         self.ca = base / "ca.crt"
         self.ca.write_text("certificate")
         self.token = base / "token"
         self.token.write_text("shared-token")
+        self.access = access or ApiAccess(
+            server="https://127.0.0.1:6443", ca_path=self.ca, token_path=self.token
+        )
         self.images = ImageTable({IMAGE: Entry(module=module)})
         self.agent = self.new_agent()
 
     def new_agent(self, **settings: Any) -> NodeAgent:
-        path = f"{self.base / 'bin'}:/usr/local/bin:/usr/bin:/bin"
         return NodeAgent(
             self.door,
             "node",
             self.images,
             self.base / "node",
-            ApiAccess(server="https://127.0.0.1:6443", ca_path=self.ca, token_path=self.token),
+            self.access,
             SystemClock(),
-            AgentSettings(base_env={"PATH": path}, mount_retry=0.1, image_retry=0.1, **settings),
+            AgentSettings(
+                base_env={"PATH": self.path}, mount_retry=0.1, image_retry=0.1, **settings
+            ),
         )
 
     def replace_agent(self) -> None:
@@ -112,9 +121,16 @@ class Plane:
 
 
 @contextmanager
-def plane_in(base: Path) -> Iterator[Plane]:
-    store = EmbeddedStore.in_memory(SystemClock())
-    plane = Plane(base, store)
+def plane_in(
+    base: Path,
+    *,
+    store: EmbeddedStore | None = None,
+    access: ApiAccess | None = None,
+    real: bool = False,
+) -> Iterator[Plane]:
+    """`real`: no stand-in for Terraform is put on PATH."""
+    store = store or EmbeddedStore.in_memory(SystemClock())
+    plane = Plane(base, store, access, real)
     clock = SystemClock()
     with running(JobController(plane.door, clock), Scheduler(plane.door, clock)):
         plane.agent.start()
