@@ -30,6 +30,13 @@ class Permission:
     names: tuple[str, ...] = ()
 
     @property
+    def cells(self) -> tuple[str, str, str, str]:
+        """Its row in docs/permissions.md."""
+        resources = ", ".join(self.resources)
+        named = f"{resources} named {', '.join(self.names)}" if self.names else resources
+        return self.group or "core", named, ", ".join(self.verbs), self.why
+
+    @property
     def rule(self) -> PolicyRule:
         return PolicyRule(
             api_groups=[self.group],
