@@ -1,9 +1,11 @@
 """A namespace with one cluster in an in-memory store, for tests of the pass, the manager and the
 simulation: objects go in, a pass runs, objects and events come out."""
 
+import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -27,7 +29,7 @@ from captfctl.model.identity import (
 )
 from captfctl.model.meta import ApiObject, Condition, LabelSelector, ObjectMeta, OwnerReference
 from captfctl.model.owner import Owner
-from captfctl.model.resource import Resource
+from captfctl.model.resource import Document, Resource
 from captfctl.model.resources import (
     CLUSTERS,
     CRDS,
@@ -55,6 +57,11 @@ NAME = "prod"
 KEY = (NAMESPACE, NAME)
 IMAGE = "registry.example.com/cluster-module:v1"
 RUNNER_IMAGE = "registry.example.com/captf-manager:v1"
+
+
+@cache
+def definitions() -> list[Document]:
+    return [*crds(), *capi_crds()]
 
 
 class MemoryRecorder:
@@ -114,8 +121,8 @@ class World:
     def __post_init__(self) -> None:
         self.store = EmbeddedStore.in_memory(self.clock)
         self.door: Door = self.store.door("captf-manager")
-        for document in [*crds(), *capi_crds()]:
-            self.door.create(CRDS.untyped(), document)
+        for document in definitions():
+            self.door.create(CRDS.untyped(), copy.deepcopy(document))
         self.writes = Writes(self.door)
         self.events = MemoryRecorder()
         self.metrics = CountingMetrics()
