@@ -124,8 +124,8 @@ def _in(key, values, negated):
         return (labels.get(key) in values) is not negated
 
     # An absent label is in no set: `notin` holds for it.
-    return text, (lambda own: key not in own or holds(l)) if negated else (
-        lambda own: key in own and holds(l)
+    return text, (lambda own: key not in own or holds(own)) if negated else (
+        lambda own: key in own and holds(own)
     )
 
 
