@@ -6,9 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from captfctl.contract import check_cluster
+from captfctl.contract import check_cluster, check_described
 from captfctl.contract.image_reference import image_problem
 from captfctl.model.core import EnvVar
+from captfctl.model.resources import SECRETS, TERRAFORM_CLUSTERS
 from captfctl.model.terraform import (
     ClusterDefaults,
     ControlPlaneEndpoint,
@@ -304,3 +305,13 @@ def test_a_source_names_one_object(source):
     good = VariablesSource(secret_ref=NameRef(name="b"))
     obj = terraform_cluster(variables_from=[good, source])
     assert fields(obj) == ["spec.variablesFrom[1]"]
+
+
+def test_an_object_from_a_file_is_checked_like_one_of_a_request():
+    document = {
+        "metadata": {"name": "prod", "namespace": "team-a"},
+        "spec": {"source": {"image": "Foo Bar"}, "identityRef": {"name": "cloud"}},
+    }
+    (cause,) = check_described(TERRAFORM_CLUSTERS.untyped(), document)
+    assert cause.field == "spec.source.image"
+    assert check_described(SECRETS.untyped(), {"metadata": {"name": "s"}}) == ()
