@@ -285,21 +285,22 @@ class Writes:
         self.seen.clear()
 
 
-def cluster() -> Cluster:
+def cluster(name: str = NAME, namespace: str = NAMESPACE) -> Cluster:
     return Cluster(
-        metadata=ObjectMeta(name=NAME, namespace=NAMESPACE),
+        metadata=ObjectMeta(name=name, namespace=namespace),
         spec=ClusterSpec(
             infrastructure_ref=InfrastructureRef(
-                api_group=INFRASTRUCTURE, kind="TerraformCluster", name=NAME
+                api_group=INFRASTRUCTURE, kind="TerraformCluster", name=name
             )
         ),
     )
 
 
 def terraform_cluster(owner: Cluster | None = None, **spec: Any) -> TerraformCluster:
-    """`owner` as created: its UID goes into the owner reference."""
+    """`owner` as created: its UID goes into the owner reference, its name is the object's."""
     meta = ObjectMeta(name=NAME, namespace=NAMESPACE)
     if owner is not None:
+        meta.name, meta.namespace = owner.metadata.name, owner.metadata.namespace
         meta.labels[keys.CLUSTER_NAME] = owner.metadata.name
         meta.owner_references.append(owner_reference(owner))
     wanted: dict[str, Any] = {

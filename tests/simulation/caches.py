@@ -1,0 +1,110 @@
+"""A manager's caches that fall behind and catch up when the simulation says so."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from captfctl.cluster.door import Door
+from captfctl.model import keys, names
+from captfctl.model.capi import Cluster
+from captfctl.model.core import Job
+from captfctl.model.owner import Owner
+from captfctl.model.resource import Resource
+from captfctl.model.resources import (
+    CLUSTERS,
+    JOBS,
+    ROLE_BINDINGS,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+    TERRAFORM_CLUSTERS,
+)
+from captfctl.model.terraform import TerraformCluster
+
+Key = tuple[str, str]
+
+FOLLOWED: tuple[Resource[Any], ...] = (
+    TERRAFORM_CLUSTERS,
+    CLUSTERS,
+    JOBS,
+    SERVICE_ACCOUNTS,
+    ROLE_BINDINGS,
+    SECRETS.metadata_only(),
+)
+
+
+class LaggingCache:
+    """A `CacheReader`. Each resource shows the moment of its last `catch_up`."""
+
+    def __init__(self, door: Door, *, own_writes: bool) -> None:
+        self._door = door
+        self._own_writes = own_writes
+        self._seen: dict[str, dict[Key, Any]] = {r.plural: {} for r in FOLLOWED}
+        self._written: dict[Key, TerraformCluster] = {}
+
+    def catch_up(self, resource: Resource[Any]) -> Iterator[Key]:
+        """See everything of one resource; the objects that this wakes."""
+        old = self._seen[resource.plural]
+        new = {item.key: item for item in self._door.list(resource).items}
+        self._seen[resource.plural] = new
+        for key in old.keys() | new.keys():
+            before, after = old.get(key), new.get(key)
+            if before is None or after is None or _version(before) != _version(after):
+                yield from _wakes(resource, after or before)
+
+    def _get(self, resource: Resource[Any], namespace: str, name: str) -> Any:
+        return self._seen[resource.plural].get((namespace, name))
+
+    def terraform_cluster(self, namespace: str, name: str) -> TerraformCluster | None:
+        cached = self._get(TERRAFORM_CLUSTERS, namespace, name)
+        written = self._written.get((namespace, name))
+        if cached is None or written is None or cached.metadata.uid != written.metadata.uid:
+            return cached
+        return written if _version(cached) < _version(written) else cached
+
+    def wrote(self, obj: TerraformCluster) -> None:
+        if self._own_writes:
+            self._written[obj.key] = obj
+
+    def cluster(self, namespace: str, name: str) -> Cluster | None:
+        return self._get(CLUSTERS, namespace, name)
+
+    def service_account(self, namespace: str, name: str):
+        return self._get(SERVICE_ACCOUNTS, namespace, name)
+
+    def role_binding(self, namespace: str, name: str):
+        return self._get(ROLE_BINDINGS, namespace, name)
+
+    def jobs_of(self, owner: Owner) -> Sequence[Job]:
+        return [
+            job
+            for job in self._seen[JOBS.plural].values()
+            if job.metadata.namespace == owner.namespace
+            and owner.labels.items() <= job.metadata.labels.items()
+        ]
+
+    def cluster_jobs(self, namespace: str, cluster: str) -> Sequence[Job]:
+        label = names.label_value(cluster)
+        return [
+            job
+            for job in self._seen[JOBS.plural].values()
+            if job.metadata.namespace == namespace
+            and job.metadata.labels.get(keys.CLUSTER_NAME) == label
+        ]
+
+    def managed_jobs(self) -> Sequence[Job]:
+        return list(self._seen[JOBS.plural].values())
+
+
+def _version(obj: Any) -> int:
+    return int(obj.metadata.resource_version)
+
+
+def _wakes(resource: Resource[Any], obj: Any) -> Iterator[Key]:
+    namespace = obj.metadata.namespace
+    if resource.kind == "TerraformCluster":
+        yield obj.key
+    elif resource.kind == "Cluster":
+        yield namespace, obj.spec.infrastructure_ref.name
+    else:
+        for reference in obj.metadata.owner_references:
+            if reference.kind == "TerraformCluster":
+                yield namespace, reference.name

@@ -1,0 +1,185 @@
+"""Runs that end as the draw says, and the infrastructure that they really leave behind."""
+
+import json
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from captfctl.clock import Clock
+from captfctl.cluster.door import Door
+from captfctl.cluster.errors import NotFound
+from captfctl.model import keys, names
+from captfctl.model.core import Job
+from captfctl.model.resources import JOBS, LEASES, PODS, SECRETS
+from tests.support.fake_runner import OUTPUTS, FakeRunner, suffix_of
+
+DEADLINE = 3600
+
+
+@dataclass
+class Infrastructure:
+    """What exists in the world outside, by state suffix: the region it was made for."""
+
+    exists: dict[str, str] = field(default_factory=dict)
+    destroyed: list[str] = field(default_factory=list)
+
+
+@dataclass
+class _Run:
+    outcome: str
+    started: float
+    region: str
+    locked: bool = False
+
+
+class Runs:
+    """Moves every unfinished Job on by one step per call of `progress`."""
+
+    def __init__(self, door: Door, clock: Clock, rng: random.Random) -> None:
+        self._door, self._clock, self._rng = door, clock, rng
+        self._fake = FakeRunner(door, clock)
+        self._runs: dict[str, _Run] = {}
+        self.infrastructure = Infrastructure()
+        self.told: list[str] = []
+
+    def progress(self, *, faults: bool) -> None:
+        for job in self._door.list(JOBS).items:
+            if not job.status.conditions:
+                self._step(job, faults=faults)
+        self._collect()
+
+    def _step(self, job: Job, *, faults: bool) -> None:
+        run = self._runs.get(job.metadata.uid)
+        if run is None:
+            self._start(job, faults=faults)
+        elif run.outcome == "hang":
+            if self._clock.monotonic() - run.started >= DEADLINE:
+                self._end_by_deadline(job, run)
+        elif not run.locked and self._takes_lock(job, run):
+            self._lock(job, run)
+        else:
+            self._finish(job, run)
+
+    def _start(self, job: Job, *, faults: bool) -> None:
+        try:
+            secret = self._door.get(
+                SECRETS, names.run_secret(job.metadata.name), job.metadata.namespace
+            )
+        except NotFound:
+            return  # the pod waits for its volume
+        values = json.loads(secret.data["terraform.tfvars.json"])
+        outcome = self._draw(job) if faults else "ok"
+        self._fake.start(job)
+        run = _Run(outcome, self._clock.monotonic(), values.get("region", ""))
+        self._runs[job.metadata.uid] = run
+        self.told.append(f"run {job.metadata.name} starts, will end: {outcome}")
+
+    def _draw(self, job: Job) -> str:
+        common = ["ok"] * 8 + ["fail early", "drained", "hang", "vanished early"]
+        mutating = ["fail late", "killed", "killed without state", "garbled"]
+        if job.metadata.labels[keys.OP] in ("apply", "destroy"):
+            common += mutating
+        if job.metadata.labels[keys.OP] == "apply" and suffix_of(job) in self.infrastructure.exists:
+            common.append("blocked")
+        return self._rng.choice(common)
+
+    def _takes_lock(self, job: Job, run: _Run) -> bool:
+        return run.outcome not in ("fail early", "vanished early", "blocked")
+
+    def _lock(self, job: Job, run: _Run) -> None:
+        """A lock that somebody else holds, and that we were not told to remove, ends the run."""
+        holder = self._lock_holder(job)
+        (container,) = job.spec.template.spec.containers
+        if holder and f"--force-unlock={holder}" not in container.args:
+            self._fake.fail(job, "init")
+            del self._runs[job.metadata.uid]
+            return
+        self._fake.lock(job)
+        run.locked = True
+
+    def _lock_holder(self, job: Job) -> str:
+        try:
+            lease = self._door.get(LEASES, names.state_lock(suffix_of(job)), job.metadata.namespace)
+        except NotFound:
+            return ""
+        return lease.spec.holder_identity
+
+    def _finish(self, job: Job, run: _Run) -> None:
+        ends: dict[str, Callable[[Job, _Run], None]] = {
+            "ok": self._ok,
+            "fail early": lambda j, _: self._fake.fail(j, "init"),
+            "fail late": self._fail_late,
+            "drained": self._drained,
+            "blocked": lambda j, _: self._fake.fail(j, "plan", kind="blocked"),
+            "killed": self._killed,
+            "killed without state": self._killed_without_state,
+            "vanished early": lambda j, _: self._fake.end(j, ok=False, result=None, pod=False),
+            "garbled": self._garbled,
+        }
+        ends[run.outcome](job, run)
+        del self._runs[job.metadata.uid]
+
+    def _change(self, job: Job, run: _Run) -> None:
+        """The effect of the whole operation, on the world and in the state."""
+        suffix, op = suffix_of(job), job.metadata.labels[keys.OP]
+        world = self.infrastructure
+        if op == "destroy":
+            world.exists.pop(suffix, None)
+            world.destroyed.append(suffix)
+            self._fake.write_state(job, {}, resources=0)
+            return
+        if op == "apply":
+            world.exists[suffix] = run.region
+        outputs = {**OUTPUTS, "exports": {"region": world.exists.get(suffix, "")}}
+        self._fake.write_state(job, outputs)
+
+    def _half(self, job: Job) -> None:
+        """Some of it happened, and Terraform had written that much."""
+        if job.metadata.labels[keys.OP] == "apply":
+            self.infrastructure.exists.setdefault(suffix_of(job), "half")
+            self._fake.write_state(job, {})
+
+    def _ok(self, job: Job, run: _Run) -> None:
+        self._change(job, run)
+        self._fake.lock(job, held=False)
+        self._fake.end(job, ok=True, result={"op": job.metadata.labels[keys.OP]})
+
+    def _fail_late(self, job: Job, run: _Run) -> None:
+        self._half(job)
+        self._fake.lock(job, held=False)
+        self._fake.fail(job, job.metadata.labels[keys.OP])
+
+    def _drained(self, job: Job, run: _Run) -> None:
+        self._half(job)
+        self._fake.lock(job, held=False)
+        op = job.metadata.labels[keys.OP]
+        self._fake.fail(job, op if op in ("apply", "destroy") else "init", kind="interrupted")
+
+    def _killed(self, job: Job, run: _Run) -> None:
+        self._half(job)
+        self._fake.end(job, ok=False, result=None, pod=self._rng.random() < 0.5)
+
+    def _killed_without_state(self, job: Job, run: _Run) -> None:
+        self._fake.end(job, ok=False, result=None, pod=self._rng.random() < 0.5)
+
+    def _garbled(self, job: Job, run: _Run) -> None:
+        self._change(job, run)
+        self._fake.lock(job, held=False)
+        self._fake.end(job, ok=True, result=None)
+
+    def _end_by_deadline(self, job: Job, run: _Run) -> None:
+        if run.locked:
+            self._fake.lock(job, held=False)
+        error = {"kind": "interrupted", "step": "init", "tail": ""}
+        result = {"op": job.metadata.labels[keys.OP], "steps": [], "error": error}
+        self._fake.end(job, ok=False, result=result, reason="DeadlineExceeded")
+        del self._runs[job.metadata.uid]
+
+    def _collect(self) -> None:
+        """The garbage collector: what belongs to a Job goes with it, a Job with its object."""
+        alive = {job.metadata.uid for job in self._door.list(JOBS).items}
+        for resource in (PODS, SECRETS):
+            for item in self._door.list(resource).items:
+                owner = next((r for r in item.metadata.owner_references if r.kind == "Job"), None)
+                if owner is not None and owner.uid not in alive:
+                    self._door.delete(resource, item.metadata.name, item.metadata.namespace)

@@ -1,0 +1,394 @@
+"""Managers, runs, people and faults on one virtual clock, drawn from one seed."""
+
+import contextlib
+import copy
+import random
+from dataclasses import dataclass, field
+
+import msgspec
+
+from captfctl.cluster.errors import ApiError, Conflict, NotFound
+from captfctl.cluster.store import EmbeddedStore
+from captfctl.errors import CaptfError
+from captfctl.model import keys, names
+from captfctl.model.conditions import find
+from captfctl.model.core import Namespace, Secret
+from captfctl.model.meta import ObjectMeta
+from captfctl.model.resources import (
+    CLUSTERS,
+    CRDS,
+    JOBS,
+    LEASES,
+    NAMESPACES,
+    SECRETS,
+    TERRAFORM_CLUSTER_IDENTITIES,
+    TERRAFORM_CLUSTERS,
+)
+from captfctl.model.terraform import ClusterDrift, TerraformCluster
+from captfctl.reconcile import Env, NoRecorder, Settings, reconcile_cluster
+from tests.simulation.caches import FOLLOWED, LaggingCache
+from tests.simulation.faulty import FaultyDoor, Killed
+from tests.simulation.runs import Runs
+from tests.support.clock import FakeClock
+from tests.support.cluster_world import (
+    RUNNER_IMAGE,
+    CountingMetrics,
+    cluster,
+    definitions,
+    identity,
+    terraform_cluster,
+)
+
+Key = tuple[str, str]
+
+QUIET_ROUNDS = 400
+FAULTS = ("unavailable", "too many", "conflict", "lost", "kill before", "kill after")
+
+
+class Broken(AssertionError):
+    """An invariant does not hold."""
+
+
+@dataclass
+class Manager:
+    """One process: its caches, and when it looks at which object next."""
+
+    name: str
+    env: Env
+    cache: LaggingCache
+    due: dict[Key, float] = field(default_factory=dict)
+    failures: dict[Key, int] = field(default_factory=dict)
+    busy: set[Key] = field(default_factory=set)
+
+
+class Simulation:
+    """`objects` clusters, each in its own namespace, and `managers` that all think they lead."""
+
+    def __init__(self, seed: int, *, steps: int = 150, objects: int = 2, managers: int = 2) -> None:
+        self.rng = random.Random(seed)
+        self.clock = FakeClock()
+        self.steps = steps
+        self.faults = True
+        self.story: list[str] = []
+        self._depth = 0
+        self.metrics = CountingMetrics()
+        store = EmbeddedStore.in_memory(self.clock, chance=random.Random(seed))
+        self.door = store.door("captf-manager")
+        self.runs = Runs(self.door, self.clock, self.rng)
+        self.keys: list[Key] = [(f"team-{n}", f"c-{n}") for n in range(objects)]
+        self.deleted: set[Key] = set()
+        self.applied: set[Key] = set()
+        self._populate()
+        self._own_writes = self.rng.random() < 0.5
+        self.managers = [self._manager(f"manager-{n}") for n in range(managers)]
+
+    # The parts.
+
+    def _populate(self) -> None:
+        for document in definitions():
+            self.door.create(CRDS.untyped(), copy.deepcopy(document))
+        self._create(NAMESPACES, Namespace(metadata=ObjectMeta(name="captf-system")))
+        cloud = ObjectMeta(name="cloud", namespace="captf-system")
+        self._create(SECRETS, Secret(metadata=cloud, data={"TOKEN": b"s3cr3t"}))
+        self._create(TERRAFORM_CLUSTER_IDENTITIES, identity())
+        for namespace, name in self.keys:
+            self._create(NAMESPACES, Namespace(metadata=ObjectMeta(name=namespace)))
+            owner = cluster(name, namespace)
+            owner = self._create(CLUSTERS, owner)
+            drift = ClusterDrift(interval_seconds=self.rng.choice([0, 600, 1800]))
+            self._create(TERRAFORM_CLUSTERS, terraform_cluster(owner, drift=drift))
+
+    def _create(self, resource, obj):
+        obj.api_version, obj.kind = resource.api_version, resource.kind
+        return self.door.create(resource, obj, obj.metadata.namespace)
+
+    def _manager(self, name: str) -> Manager:
+        cache = LaggingCache(self.door, own_writes=self._own_writes)
+        env = Env(
+            door=FaultyDoor(self, name),
+            cache=cache,
+            clock=self.clock,
+            settings=Settings(runner_image=RUNNER_IMAGE),
+            recorder=NoRecorder(),
+            metrics=self.metrics,
+            random_bytes=bytes,
+        )
+        return Manager(name, env, cache)
+
+    def tell(self, text: str) -> None:
+        self.story.append(f"{self.clock.monotonic():8.0f} s  {text}")
+
+    # Chance.
+
+    def draw_fault(self) -> str:
+        if not self.faults or self.rng.random() >= 0.02:
+            return ""
+        return self.rng.choice(FAULTS)
+
+    def meanwhile(self, manager: str) -> None:
+        """What else happens while `manager` waits for an answer."""
+        if not self.faults or self._depth >= 2 or self.rng.random() >= 0.05:
+            return
+        self._depth += 1
+        try:
+            others = [m for m in self.managers if m.name != manager]
+            what = self.rng.choice(["pass", "pass", "run", "person"])
+            if what == "pass" and others:
+                self._some_pass(self.rng.choice(others))
+            elif what == "run":
+                self._progress()
+            else:
+                self._person()
+        finally:
+            self._depth -= 1
+
+    # The course of things.
+
+    def run(self) -> None:
+        """Faults for a while, then none; raises `Broken` as soon as something is wrong."""
+        for _ in range(self.steps):
+            self._step()
+            self.check()
+        self.faults = False
+        self.tell("no more faults from here on")
+        self._quiet()
+
+    def _step(self) -> None:
+        what = self.rng.choices(
+            ["pass", "see", "run", "time", "person", "restart"], [10, 6, 5, 4, 0.6, 0.2]
+        )[0]
+        if what == "pass":
+            self._some_pass(self.rng.choice(self.managers))
+        elif what == "see":
+            self._see(self.rng.choice(self.managers), self.rng.choice(FOLLOWED))
+        elif what == "run":
+            self._progress()
+        elif what == "time":
+            self.clock.advance(self.rng.choice([0.5, 2, 10, 40, 70, 200, 700]))
+        elif what == "person":
+            self._person()
+        else:
+            self._restart(self.rng.choice(self.managers), "restarted")
+
+    def _see(self, manager: Manager, resource) -> None:
+        for key in manager.cache.catch_up(resource):
+            if key in self.keys:
+                manager.due[key] = min(manager.due.get(key, 1e18), self.clock.monotonic())
+
+    def _some_pass(self, manager: Manager) -> None:
+        now = self.clock.monotonic()
+        ready = sorted(k for k, at in manager.due.items() if at <= now and k not in manager.busy)
+        if ready:
+            self._pass(manager, self.rng.choice(ready))
+
+    def _pass(self, manager: Manager, key: Key) -> None:
+        manager.busy.add(key)
+        manager.due.pop(key, None)
+        try:
+            result = reconcile_cluster(key, manager.env)
+        except Killed:
+            self._restart(manager, "killed")
+            return
+        except CaptfError as problem:
+            failures = manager.failures[key] = manager.failures.get(key, 0) + 1
+            again = self.clock.monotonic() + min(0.005 * 2.0**failures, 60)
+            manager.due[key] = min(manager.due.get(key, 1e18), again)
+            self.tell(f"{manager.name}: pass of {key[1]} failed: {problem}")
+        else:
+            manager.failures.pop(key, None)
+            if result.requeue_after:
+                again = self.clock.monotonic() + result.requeue_after
+                manager.due[key] = min(manager.due.get(key, 1e18), again)
+        finally:
+            manager.busy.discard(key)
+
+    def _restart(self, manager: Manager, why: str) -> None:
+        self.tell(f"{manager.name}: {why}")
+        manager.busy.clear()
+        fresh = self._manager(manager.name)
+        manager.env, manager.cache = fresh.env, fresh.cache
+        manager.due, manager.failures = {}, {}
+        for resource in FOLLOWED:
+            self._see(manager, resource)
+
+    def _progress(self) -> None:
+        self.runs.progress(faults=self.faults)
+        while self.runs.told:
+            self.tell(self.runs.told.pop(0))
+        self._collect()
+
+    def _collect(self) -> None:
+        """The garbage collector takes an object's Jobs when it is gone."""
+        alive = {obj.metadata.uid for obj in self.door.list(TERRAFORM_CLUSTERS).items}
+        for job in self.door.list(JOBS).items:
+            owner = job.metadata.controller
+            if owner is not None and owner.uid not in alive:
+                self.door.delete(JOBS, job.metadata.name, job.metadata.namespace)
+
+    # People.
+
+    def _person(self) -> None:
+        key = self.rng.choice(self.keys)
+        if key in self.deleted:
+            return
+        what = self.rng.choices(["variables", "pause", "note", "delete"], [6, 3, 3, 1])[0]
+        try:
+            if what == "variables":
+                region = self.rng.choice(["eu-1", "eu-2", "eu-3"])
+                self._edit(key, lambda obj: _set_region(obj, region))
+            elif what == "pause":
+                self._pause(key, self.rng.random() < 0.4)
+            elif what == "note":
+                note = str(self.rng.random())
+                self._edit(key, lambda obj: obj.metadata.annotations.update({"x.com/n": note}))
+            else:
+                self.deleted.add(key)
+                self.door.delete(TERRAFORM_CLUSTERS, key[1], key[0])
+        except (Conflict, NotFound):
+            return
+        self.tell(f"somebody: {what} of {key[1]}")
+
+    def _edit(self, key: Key, change) -> None:
+        obj = self.door.get(TERRAFORM_CLUSTERS, key[1], key[0])
+        change(obj)
+        self.door.update(TERRAFORM_CLUSTERS, obj)
+
+    def _pause(self, key: Key, paused: bool) -> None:
+        owner = self.door.get(CLUSTERS, key[1], key[0])
+        owner.spec.paused = paused
+        self.door.update(CLUSTERS, owner)
+
+    def _vouch(self, key: Key) -> None:
+        """Say that an apply created nothing, after having looked."""
+        obj = self._object(key)
+        if obj is None:
+            return
+        state = find(obj.status.conditions, "StateReadable")
+        if state is None or state.reason != "ApplyOutcomeUnknown":
+            return
+        attempt = self.door.get(SECRETS, names.attempt_record(obj.kind, key[1]), key[0])
+        job = attempt.metadata.annotations.get(keys.INTERRUPTED_APPLY, "")
+        suffix = names.state_suffix("TerraformCluster", *key)
+        if job and suffix not in self.runs.infrastructure.exists:
+            self.tell(f"somebody: vouches for {job}")
+            mark = {keys.CONFIRM_NO_RESOURCES: job}
+            self._edit(key, lambda found: found.metadata.annotations.update(mark))
+
+    # What must hold, always.
+
+    def check(self) -> None:
+        running: dict[str, list[str]] = {}
+        for job in self.door.list(JOBS).items:
+            if not job.status.conditions and job.metadata.controller is not None:
+                running.setdefault(job.metadata.controller.uid, []).append(job.metadata.name)
+                self._check_apply(job)
+        for jobs in running.values():
+            if len(jobs) > 1:
+                raise Broken(f"several live Jobs of one object: {jobs}")
+        if len(self.metrics.runs) != len(set(self.metrics.runs)):
+            raise Broken(f"a Job was counted twice: {self.metrics.runs}")
+        for key in self.keys:
+            self._check_gone(key)
+
+    def _check_apply(self, job) -> None:
+        """A state that was lost is never followed by a plain apply."""
+        if job.metadata.labels[keys.OP] != "apply":
+            return
+        suffix = names.state_suffix(
+            "TerraformCluster", job.metadata.namespace, job.metadata.controller.name
+        )
+        if suffix not in self.runs.infrastructure.exists:
+            return
+        with contextlib.suppress(NotFound):
+            self.door.get(SECRETS, names.state_secret(suffix), job.metadata.namespace)
+            return
+        raise Broken(f"{job.metadata.name} applies although the state of what exists is gone")
+
+    def _check_gone(self, key: Key) -> None:
+        suffix = names.state_suffix("TerraformCluster", *key)
+        if self._object(key) is None and suffix in self.runs.infrastructure.exists:
+            raise Broken(f"{key[1]} is gone and its infrastructure is still there")
+
+    def _object(self, key: Key) -> TerraformCluster | None:
+        try:
+            return self.door.get(TERRAFORM_CLUSTERS, key[1], key[0])
+        except NotFound:
+            return None
+
+    # Where everything must end.
+
+    def _quiet(self) -> None:
+        for key in self.keys:
+            with contextlib.suppress(ApiError):
+                self._pause(key, False)
+        for manager in self.managers:
+            manager.due = dict.fromkeys(self.keys, 0.0)
+        left = ["nothing was tried"]
+        for _ in range(QUIET_ROUNDS):
+            self._round()
+            left = [text for key in self.keys for text in self._unfinished(key)]
+            if not left:
+                return
+            self.clock.advance(min(self._next_due(), 600.0))
+        raise Broken(f"it does not come to rest: {left}")
+
+    def _round(self) -> None:
+        for manager in self.managers:
+            for resource in FOLLOWED:
+                self._see(manager, resource)
+        for manager in self.managers:
+            for key in sorted(manager.due):
+                if manager.due.get(key, 1e18) <= self.clock.monotonic():
+                    self._pass(manager, key)
+                    self.check()
+        for key in self.keys:
+            self._vouch(key)
+        self._progress()
+        self.check()
+
+    def _next_due(self) -> float:
+        """Seconds to the next pass; a short while when a Job has something to do."""
+        if any(not job.status.conditions for job in self.door.list(JOBS).items):
+            return 20.0
+        now = self.clock.monotonic()
+        times = [at - now for manager in self.managers for at in manager.due.values()]
+        return max(1.0, min(times, default=1.0))
+
+    def _unfinished(self, key: Key) -> list[str]:
+        """Why the object is not where a run without faults would have brought it."""
+        namespace, name = key
+        obj = self._object(key)
+        suffix = names.state_suffix("TerraformCluster", *key)
+        exists = self.runs.infrastructure.exists
+        leases = [
+            lease.metadata.name
+            for lease in self.door.list(LEASES, namespace, labels=keys.LEASE).items
+        ]
+        left = [f"{name}: lease {lease}" for lease in leases]
+        if key in self.deleted:
+            if obj is not None:
+                left.append(f"{name}: still there, {_shown(obj)}")
+            if suffix in exists:
+                left.append(f"{name}: its infrastructure is still there")
+            return left
+        assert obj is not None
+        for kind in ("Ready", "InputsApplied"):
+            found = find(obj.status.conditions, kind)
+            if found is None or found.status != "True":
+                left.append(f"{name}: {_shown(obj)}")
+        region = msgspec.json.decode(bytes(obj.spec.variables))["region"]
+        if exists.get(suffix) != region:
+            left.append(f"{name}: {exists.get(suffix)} exists, {region} is wanted")
+        if keys.BLOCK_MOVE in obj.metadata.annotations or obj.status.active_job is not None:
+            left.append(f"{name}: a Job is still shown")
+        return left
+
+
+def _set_region(obj: TerraformCluster, region: str) -> None:
+    obj.spec.variables = msgspec.Raw(msgspec.json.encode({"region": region}))
+
+
+def _shown(obj: TerraformCluster) -> str:
+    wanted = ("Ready", "StateReadable", "ApplyJobSucceeded", "InputsApplied", "Deleting")
+    found = [c for c in obj.status.conditions if c.type in wanted]
+    return "; ".join(f"{c.type} {c.status}/{c.reason}" for c in found)
