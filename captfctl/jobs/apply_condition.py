@@ -41,7 +41,7 @@ def apply_condition(
 def _kept(previous: Condition | None) -> ConditionValue | None:
     if previous is None or previous.reason in WAIT_REASONS:
         return None
-    return ConditionValue(previous.status, previous.reason, previous.message)
+    return ConditionValue.of(previous)
 
 
 def names_job(message: str, job: str) -> bool:

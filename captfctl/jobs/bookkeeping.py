@@ -33,6 +33,7 @@ from captfctl.model import names
 from captfctl.model.conditions import ConditionValue, Type, find
 from captfctl.model.core import Job
 from captfctl.model.events import Note
+from captfctl.model.meta import Condition
 from captfctl.model.ops import Op
 from captfctl.model.owner import Owner
 from captfctl.model.resources import SECRETS
@@ -56,7 +57,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BooksInput:
-    """The object as this pass read it, as far as bookkeeping needs it."""
+    """The object as this pass read it, as far as bookkeeping needs it.
+
+    `paused`: a Job that could not pull its image was deleted so that it does not hold a move, and
+    what the conditions say of that stays until the pause is over (11 §7).
+    """
 
     owner: Owner
     status: CommonStatus
@@ -64,6 +69,7 @@ class BooksInput:
     policy: JobPolicy
     drift_action: DriftAction = DriftAction.REPORT
     deleting: bool = False
+    paused: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,14 +212,19 @@ def _retire_secrets(door: Door, owner: Owner, runs: Sequence[FinishedRun]) -> li
 
 
 def _release(leases: Leases, owner: Owner, runs: Sequence[FinishedRun]) -> None:
-    """Also for runs that were counted by a pass that ended too early to give theirs back."""
+    """Also for runs that were counted by a pass that ended too early to give theirs back.
+
+    A pod that outlives its Job keeps the leases: they are free when it ends (11 §10.3).
+    """
     for run in runs:
-        if not run.bookkept:
+        if not run.bookkept and not run.pod_runs:
             leases.release(owner, run.name)
 
 
 def _apply_condition(given: BooksInput, runs: Sequence[FinishedRun]) -> ConditionValue:
     previous = find(given.status.conditions, Type.APPLY_JOB_SUCCEEDED)
+    if previous is not None and _pull_failure_stays(given, previous, runs):
+        return ConditionValue.of(previous)
     return apply_condition(runs, previous, deleting=given.deleting)
 
 
@@ -221,6 +232,8 @@ def _drift_job_condition(
     given: BooksInput, runs: Sequence[FinishedRun], active: Job | None
 ) -> ConditionValue:
     previous = find(given.status.conditions, Type.DRIFT_JOB_SUCCEEDED)
+    if previous is not None and _pull_failure_stays(given, previous, runs):
+        return ConditionValue.of(previous)
     return drift_job_condition(runs, active, previous)
 
 
@@ -234,6 +247,13 @@ def _drift_condition(
         action=given.drift_action,
         drift_check=stamp.drift_check,
     )
+
+
+def _pull_failure_stays(
+    given: BooksInput, previous: Condition, runs: Sequence[FinishedRun]
+) -> bool:
+    read = any(not run.bookkept for run in runs)
+    return given.paused and not read and previous.reason == "ImagePullFailed"
 
 
 def mark_bookkept(door: Door, runs: Sequence[FinishedRun]) -> list[str]:

@@ -52,7 +52,7 @@ def drift_job_condition(
     run = next((run for run in runs if run.op in (Op.REFRESH, Op.DRIFT)), None)
     if run is None:
         if previous is not None and previous.reason in _OUTCOMES:
-            return ConditionValue(previous.status, previous.reason, previous.message)
+            return ConditionValue.of(previous)
         return ConditionValue(UNKNOWN, "DriftNotChecked", "no check has finished yet")
     if run.ok:
         return ConditionValue(TRUE, "DriftChecked", f"Job {run.name}")
@@ -79,7 +79,7 @@ def drift_condition(
     """`DriftDetected`, None to leave it. `drift_check` is the stamp after this pass's runs."""
     value = _checked(runs, action)
     if value is None and previous is not None:
-        value = ConditionValue(previous.status, previous.reason, previous.message)
+        value = ConditionValue.of(previous)
     if value is None or value.status != TRUE or action is not DriftAction.REMEDIATE:
         return value
     newest = next((run for run in runs if run.op is Op.APPLY), None)

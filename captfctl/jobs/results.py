@@ -1,5 +1,6 @@
 """Reading finished Jobs: outcome, pod, flags (11 §8.1)."""
 
+import logging
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -20,9 +21,12 @@ from captfctl.model.core import Job, JobCondition, Pod
 from captfctl.model.ops import Op
 from captfctl.model.resources import JOBS, PODS
 
+log = logging.getLogger(__name__)
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ATTEMPT = re.compile(r"[0-9]{1,10}")
 _DEADLINE = "DeadlineExceeded"
+_ENDED = ("Succeeded", "Failed")
 
 
 class Outcome(StrEnum):
@@ -95,6 +99,11 @@ class FinishedRun:
             (self.interrupted, "interrupted"),
         )
         return next((label for holds, label in labels if holds), "failed")
+
+    @property
+    def pod_runs(self) -> bool:
+        """Whether its pod outlives the Job, as one may that is being ended."""
+        return self.pod is not None and self.pod.status.phase not in _ENDED
 
     @property
     def may_have_applied(self) -> bool:
@@ -214,7 +223,9 @@ def read_finished(
     if job.metadata.annotations.get(keys.BOOKKEPT) == keys.TRUE:
         return _from_annotations(job, op)
     pod = newest_pod(door, job)
-    result = read_result(pod).result
+    result, problem = read_result(pod)
+    if problem:
+        log.info("Job %s/%s: no result: %s", job.metadata.namespace, job.metadata.name, problem)
     succeeded = outcome(job) is Outcome.SUCCEEDED
     deadline = _deadline(job)
     kind = result.error_kind if result and not succeeded else ""

@@ -49,6 +49,11 @@ class ConditionValue:
     reason: str
     message: str = ""
 
+    @classmethod
+    def of(cls, condition: Condition) -> "ConditionValue":
+        """What a condition says now."""
+        return cls(condition.status, condition.reason, condition.message)
+
 
 NEGATIVE = frozenset({Type.DRIFT_DETECTED, Type.DELETING, Type.DELETION_BLOCKED})
 

@@ -33,11 +33,8 @@ def watch(p: Pass, job: Job) -> Result:
         return finish(p, constants.STUCK_JOB_REQUEUE)
     apply_condition = None
     op = op_of(job)
-    if stuck is not None and op is not None:
-        value = ConditionValue(FALSE, "ImagePullFailed", stuck.message)
-        p.set(CONDITION_OF[op], value)
-        if CONDITION_OF[op] is Type.APPLY_JOB_SUCCEEDED:
-            apply_condition = value
+    if stuck is not None and op is not None and CONDITION_OF[op] is Type.APPLY_JOB_SUCCEEDED:
+        apply_condition = ConditionValue(FALSE, "ImagePullFailed", stuck.message)
     show(p, job)
     if op is Op.APPLY and not p.provisioned:
         provisioning(p)
@@ -59,6 +56,8 @@ def remove_if_stuck(p: Pass, job: Job) -> Stuck | None:
     if stuck is None:
         return None
     p.record(*stuck.notes)
+    if stuck.failed and op is not None:
+        p.set(CONDITION_OF[op], ConditionValue(FALSE, "ImagePullFailed", stuck.message))
     if stuck.deleted:
         # `status.activeJob` was emptied on the server before the Job went.
         p.follow()

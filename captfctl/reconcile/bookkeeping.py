@@ -35,6 +35,7 @@ def _given(p: Pass) -> BooksInput:
         policy=p.policy,
         drift_action=p.config.drift_action,
         deleting=p.deleting,
+        paused=p.paused,
     )
 
 

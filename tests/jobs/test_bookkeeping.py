@@ -503,3 +503,31 @@ def test_queue_time_is_from_the_jobs_creation_to_the_modules_start():
     world.door.patch(JOBS, job.metadata.name, NAMESPACE, patch, subresource="status")
     (counted,) = keep(world).counted
     assert (counted.duration, counted.queue_time) == (90.0, 40.0)
+
+
+@pytest.mark.parametrize("kind", [Type.APPLY_JOB_SUCCEEDED, Type.DRIFT_JOB_SUCCEEDED])
+def test_pull_failure_of_a_job_deleted_in_a_pause_is_told_until_the_pause_is_over(kind):
+    world = World()
+    for op in (Op.APPLY, Op.DRIFT):
+        world.finished(op, annotations={keys.BOOKKEPT: "true"})
+    told = ConditionValue(FALSE, "ImagePullFailed", "Job j: image x cannot be pulled")
+    before = CommonStatus(conditions=[condition(kind, told)])
+
+    def found(*, paused: bool) -> ConditionValue:
+        books = keep(world, status=before, paused=paused)
+        apply = kind is Type.APPLY_JOB_SUCCEEDED
+        return books.apply_condition if apply else books.drift_job_condition
+
+    assert found(paused=True) == told
+    assert found(paused=False).reason in ("ApplySucceeded", "DriftChecked")
+
+
+def test_pod_that_outlives_its_job_keeps_the_leases():
+    world = World()
+    run = world.run()
+    world.acquire(run)
+    job = world.finished(ok=False, pod=False)
+    world.add_pod(job, phase="Running")
+    books = keep(world)
+    assert len(books.counted) == 1
+    assert len(world.lease_names()) == 2
