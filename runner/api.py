@@ -60,6 +60,12 @@ class Api:
         if not 200 <= status <= 299:
             raise ValueError(f"the API server answered {status}")
 
+    def close(self) -> None:
+        """Give the kept connection back."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
     def _token(self) -> str:
         """The token, read anew each time because it is rotated."""
         with open(self._token_file, encoding="latin-1") as file:
@@ -72,7 +78,7 @@ class Api:
         reused = self._connection is not None
         try:
             return self._exchange(path, body, headers, deadline)
-        except (http.client.RemoteDisconnected, ConnectionError):
+        except (ConnectionError, ssl.SSLEOFError, ssl.SSLZeroReturnError):
             # A kept connection may have been closed before the server saw the request.
             if not reused:
                 raise

@@ -8,7 +8,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from runner.log import Log
 from runner.options import RunOptions
@@ -28,8 +28,17 @@ _LONGEST_ACTION = 128
 _LONGEST_INSTANCE = 128
 _LONGEST_NAME = 200
 
-# Posts the event document; raises OSError or ValueError with a reason.
-Post = Callable[[bytes], None]
+
+class Server(Protocol):
+    """Takes documents for the API."""
+
+    def post(self, path: str, body: bytes) -> None:
+        """Post a document. Raises OSError or ValueError with a reason."""
+        ...
+
+    def close(self) -> None:
+        """Nothing more will be posted."""
+        ...
 
 
 class ObjectReference(NamedTuple):
@@ -55,11 +64,17 @@ class ObjectReference(NamedTuple):
 class Events:
     """Posts the events of one run; does nothing when they are not wanted or not possible."""
 
-    def __init__(self, log: Log, regarding: ObjectReference | None, job: str, post: Post) -> None:
+    def __init__(
+        self,
+        log: Log,
+        regarding: ObjectReference | None = None,
+        server: Server | None = None,
+        job: str = "",
+    ) -> None:
         self._log = log
         self._regarding = regarding
+        self._server = server
         self._job = job
-        self._post = post
         self._redact: Callable[[str], str] = str
         self._failures = 0
         self._reported = False
@@ -69,14 +84,14 @@ class Events:
     def for_run(cls, options: RunOptions, environ: Mapping[str, str], log: Log) -> "Events":
         """The events of a run, as its flags and its surroundings allow."""
         if not options.event_object:
-            return cls(log, None, "", _nowhere)
+            return cls(log)
         try:
             regarding = ObjectReference.parse(options.event_object)
-            post = _api_post(environ, regarding.namespace)
+            server = _api_server(environ)
         except (OSError, ValueError) as error:
             log.info("No progress events are posted", err=str(error))
-            return cls(log, None, "", _nowhere)
-        return cls(log, regarding, options.job_name, post)
+            return cls(log)
+        return cls(log, regarding, server, options.job_name)
 
     def redact_with(self, redact: Callable[[str], str]) -> None:
         """Pass every later note through `redact`."""
@@ -84,15 +99,22 @@ class Events:
 
     def emit(self, reason: str, kind: str, action: str, note: str) -> None:
         """Post one event; `kind` is Normal or Warning."""
-        if self._regarding is None:
+        if self._regarding is None or self._server is None:
             return
+        path = f"/apis/events.k8s.io/v1/namespaces/{self._regarding.namespace}/events"
         try:
-            self._post(self._document(self._regarding, reason, kind, action, note))
+            body = self._document(self._regarding, reason, kind, action, note)
+            self._server.post(path, body)
         except Exception as error:  # an event never fails the run
             known = isinstance(error, OSError | ValueError)
             self._failed(reason, str(error) if known else type(error).__name__)
         else:
             self._failures = 0
+
+    def close(self) -> None:
+        """The run is over."""
+        if self._server is not None:
+            self._server.close()
 
     def _failed(self, reason: str, why: str) -> None:
         self._failures += 1
@@ -100,7 +122,8 @@ class Events:
             self._reported = True
             self._log.info("A progress event could not be posted", reason=reason, err=why)
         if self._failures >= _MOST_FAILURES:
-            self._regarding = None
+            self.close()
+            self._server = None
             self._log.info("Progress events are given up", failures=self._failures)
 
     def _document(
@@ -147,19 +170,12 @@ def _instance() -> str:
     return os.environ.get("HOSTNAME") or os.uname().nodename or "runner"
 
 
-def _api_post(environ: Mapping[str, str], namespace: str) -> Post:
-    """How to post into a namespace. Raises OSError or ValueError when that is impossible."""
+def _api_server(environ: Mapping[str, str]) -> Server:
+    """The API server as a pod finds it. Raises OSError or ValueError when it cannot."""
     host = environ.get("KUBERNETES_SERVICE_HOST", "")
     port = environ.get("KUBERNETES_SERVICE_PORT", "")
     if not host or not port:
         raise ValueError("KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not both set")
     from runner.api import Api  # the TLS library is loaded only when it is needed
 
-    account = environ.get(SERVICE_ACCOUNT_VARIABLE) or SERVICE_ACCOUNT_DIR
-    api = Api(host, port, account, environ)
-    path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
-    return lambda body: api.post(path, body)
-
-
-def _nowhere(_: bytes) -> None:
-    """Posts nothing."""
+    return Api(host, port, environ.get(SERVICE_ACCOUNT_VARIABLE) or SERVICE_ACCOUNT_DIR, environ)

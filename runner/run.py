@@ -85,6 +85,7 @@ class Run:
             result.error = self._internal_failure(error)
             exit_code = 1
         self._announce_end(exit_code, time.monotonic() - started)
+        self._context.events.close()
         return self._write_result(exit_code)
 
     def _operate(self) -> None:
