@@ -5,6 +5,7 @@ import logging
 import os
 import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from captfctl.clock import Clock
 from captfctl.cluster.door import Door
@@ -25,6 +26,9 @@ from captfctl.local.events import Events
 from captfctl.local.images import ImageStore, ImageTable
 from captfctl.model.core import Pod
 from captfctl.model.resources import PODS
+
+if TYPE_CHECKING:
+    from captfctl.local.agent.kubelet_port import KubeletPort
 
 COMPONENT = "captfctl-node-agent"
 _SYNC_SECONDS = 60.0
@@ -70,6 +74,7 @@ class NodeAgent:
         self._ending = False
         self._handle = -1
         self._node: Node | None = None
+        self._port: KubeletPort | None = None
 
     def start(self) -> None:
         """Take the data directory, register the node, adopt what still runs.
@@ -81,7 +86,7 @@ class NodeAgent:
         self._take_directory()
         self._node = self._describe(self.api)
         self._watcher.start()
-        self._registration.start()
+        self._registration.start(self._serve_logs())
         self._pods.add_handler(
             Handler(
                 on_add=self._seen,
@@ -104,6 +109,8 @@ class NodeAgent:
             worker.halt()
         stopped += [worker.join(limit - self._clock.monotonic()) for worker in workers]
         stopped.append(self._registration.stop(max(limit - self._clock.monotonic(), 0.0)))
+        if self._port is not None:
+            self._port.stop()
         if self._node is not None:
             self._watcher.stop()
         self._release_directory()
@@ -148,6 +155,16 @@ class NodeAgent:
         home = self._directories.of(found.metadata.uid).container(container)
         options = LogOptions(follow, tail_lines, since_seconds, timestamps, limit_bytes)
         return LogReader(Container(home, found.metadata.uid), options, self._clock)
+
+    def _serve_logs(self) -> int:
+        """The port where logs are served; 0 when they are not."""
+        port = self._settings.kubelet_port
+        if port is None:
+            return 0
+        from captfctl.local.agent.kubelet_port import KubeletPort  # needs a TLS library
+
+        self._port = KubeletPort(self.open, self._data_dir / "pki")
+        return self._port.start(port, self._clock.now())
 
     # The data directory.
 
