@@ -3,7 +3,7 @@
 import ipaddress
 import itertools
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -21,6 +21,8 @@ def _string(value: Any) -> str:
         return value.decode()
     if isinstance(value, datetime):
         return value.isoformat().replace("+00:00", "Z")
+    if isinstance(value, timedelta):
+        return f"{value.total_seconds():g}s"
     if isinstance(value, float):
         return f"{value:g}"
     return str(value)
@@ -139,11 +141,14 @@ def _as_integer(text: str) -> int:
     return int(number)
 
 
+# The library's own cannot be overridden: its `size` counts a text's bytes where CEL counts
+# characters, its conversions do not know every type.
+REPLACEMENTS = {"size": "sizeOf", "string": "stringOf", "bool": "boolOf"}
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    # The library counts a text's bytes; CEL counts characters.
-    "size": len,
-    "string": _string,
-    "bool": _bool,
+    "sizeOf": len,
+    "stringOf": _string,
+    "boolOf": _bool,
     "isSorted": lambda values: all(a <= b for a, b in itertools.pairwise(values)),
     "sum": _sum,
     "indexOf": _index_of,

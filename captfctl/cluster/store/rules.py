@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from captfctl.cluster.errors import Cause
-from captfctl.cluster.store.cel_functions import FUNCTIONS
+from captfctl.cluster.store.cel_functions import FUNCTIONS, REPLACEMENTS
 from captfctl.cluster.store.cel_library import cel
 from captfctl.cluster.store.structural import Node, Rule
 from captfctl.cluster.store.validation import ABSENT, old_item
@@ -27,6 +27,17 @@ _DURATION_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
 _IDENTIFIER = re.compile(r"[a-zA-Z][a-zA-Z0-9]*\Z")
 
 
+# A string literal, or a call of a function that the library has but not as CEL defines it.
+_CALL = re.compile(
+    r"(?P<text>\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*')"
+    r"|\b(?P<name>" + "|".join(REPLACEMENTS) + r")(?=\s*\()"
+)
+
+
+def _replaced(found: re.Match[str]) -> str:
+    return found["text"] or REPLACEMENTS[found["name"]]
+
+
 class RuleError(Exception):
     """A rule that cannot be compiled; its text says why."""
 
@@ -35,7 +46,7 @@ class RuleError(Exception):
 def program(expression: str) -> Any:
     """Raises `RuleError`."""
     try:
-        return cel().compile(expression)
+        return cel().compile(_CALL.sub(_replaced, expression))
     except ValueError as error:
         raise RuleError(" ".join(str(error).split())) from None
 

@@ -61,7 +61,6 @@ class Node:
     any_of: tuple["Node", ...] = ()
     one_of: tuple["Node", ...] = ()
     not_: "Node | None" = None
-    has_defaults: bool = False
     has_rules: bool = False
 
     @property
@@ -131,7 +130,6 @@ def compile_schema(schema: Schema) -> Node:
     if isinstance(schema.get("not"), dict):
         node.not_ = compile_schema(schema["not"])
     below = [n for n in (*node.properties.values(), node.items, node.additional) if n is not None]
-    node.has_defaults = node.has_default or any(n.has_defaults for n in below)
     node.has_rules = bool(node.rules) or any(n.has_rules for n in below)
     return node
 
@@ -180,15 +178,14 @@ def _prune_object(
 
 
 def apply_defaults(node: Node, value: Any) -> None:
-    """Fill in, in place, the defaults of absent fields."""
-    if not node.has_defaults:
-        return
+    """Fill in, in place, the defaults of absent fields; a null that may not be one is absent."""
     if isinstance(value, dict):
+        for key in [key for key, item in value.items() if item is None]:
+            below = node.of(key)
+            if below is not None and not below.nullable:
+                del value[key]
         for key, below in node.properties.items():
-            # A null where none is allowed counts as absent, but only when there is a default.
-            if below.has_default and (
-                key not in value or (value[key] is None and not below.nullable)
-            ):
+            if below.has_default and key not in value:
                 value[key] = copy.deepcopy(below.default)
             if key in value:
                 apply_defaults(below, value[key])
