@@ -211,10 +211,17 @@ def _descend(old: Any, new: Any, type_: Type, path: Path, found: Comparison) -> 
 
 
 def _by_element(items: Any, type_: Type, path: Path) -> dict[str, Any]:
-    """A list's items by path element; of repeated ones the first."""
+    """A list's items by path element; of repeated ones the first.
+
+    An item without its key, which no valid object has, goes by its place.
+    """
     found: dict[str, Any] = {}
-    for item in items if isinstance(items, list) else ():
-        found.setdefault(item_element(item, type_, path), item)
+    for place, item in enumerate(items if isinstance(items, list) else ()):
+        try:
+            element = item_element(item, type_, path)
+        except Invalid:
+            element = f"i:{place}"
+        found.setdefault(element, item)
     return found
 
 

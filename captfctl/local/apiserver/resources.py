@@ -103,8 +103,9 @@ class Resources:
         document = self._incoming(request, served, target)
         if served.resource.namespaced and not target.namespace:
             raise BadRequest(f"{target.plural} are created in a namespace")
-        document = self._manager(request, served, target).track(None, document)
-        written = self._store.create(served, document, target.namespace, request.write_options())
+        manage = self._manager(request, served, target).track
+        options = replace(request.write_options(), manage=manage)
+        written = self._store.create(served, document, target.namespace, options)
         return self._written(request, served, written, created=True)
 
     def create_subresource(self, request: ApiRequest, served: Served, target: Target) -> Reply:

@@ -156,6 +156,7 @@ class _Running:
             log_config=None,
             access_log=False,
             server_header=False,
+            proxy_headers=False,
             ssl_certfile=certificates.server,
             ssl_keyfile=certificates.server_key,
             timeout_graceful_shutdown=STOP_SECONDS,
@@ -198,6 +199,8 @@ class _Server(uvicorn.Server):
 def _listen(port: int) -> socket.socket:
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # An answer's head and body are sent apart: without this the body waits for the head's receipt.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     try:
         listener.bind((LOOPBACK, port))
         listener.listen(1024)

@@ -131,12 +131,12 @@ def _layout(served: Served) -> tuple[tuple[PrinterColumn, ...], Any]:
 
     def cells(body: bytes, now: datetime) -> Cells:
         document: Document = msgspec.json.decode(body)
-        return [document["metadata"]["name"], *(_cell(c, document, now) for c in shown)]
+        return [document["metadata"]["name"], *(cell_of(c, document, now) for c in shown)]
 
     return (NAME, *shown), cells
 
 
-def _cell(column: PrinterColumn, document: Document, now: datetime) -> Any:
+def cell_of(column: PrinterColumn, document: Document, now: datetime) -> Any:
     """The value that the column's path leads to, in the column's type; None for nothing."""
     try:
         found = jsonpath.parse(column.json_path).find(document)

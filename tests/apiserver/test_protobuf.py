@@ -1,0 +1,135 @@
+"""Bodies that Go clients send as protobuf."""
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from captfctl.cluster.errors import BadRequest
+from captfctl.local.apiserver import protobuf
+
+
+def varint(number):
+    number &= (1 << 64) - 1
+    out = b""
+    while number > 0x7F:
+        out += bytes([number & 0x7F | 0x80])
+        number >>= 7
+    return out + bytes([number])
+
+
+def number(field, value):
+    return varint(field << 3) + varint(value)
+
+
+def block(field, content):
+    content = content.encode() if isinstance(content, str) else content
+    return varint(field << 3 | 2) + varint(len(content)) + content
+
+
+def envelope(api_version, kind, message):
+    head = block(1, api_version) + block(2, kind)
+    return protobuf.MAGIC + block(1, head) + block(2, message) + block(3, "") + block(4, "")
+
+
+def entry(key, value):
+    return block(1, key) + (value if isinstance(value, bytes) else block(2, value))
+
+
+def test_a_secret():
+    metadata = (
+        block(1, "s")
+        + block(2, "")  # Go writes empty text as well
+        + block(3, "default")
+        + number(7, 0)
+        + block(8, b"")  # no creation time
+        + block(11, entry("a", "b"))
+        + block(11, entry("c", "d"))
+    )
+    body = block(1, metadata) + block(2, entry("k", "v")) + block(3, "Opaque") + number(5, 0)
+    assert protobuf.decode(envelope("v1", "Secret", body)) == {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "s", "namespace": "default", "labels": {"a": "b", "c": "d"}},
+        "data": {"k": "dg=="},
+        "type": "Opaque",
+        "immutable": False,  # optional in Go: false is something else than absent
+    }
+
+
+def test_a_job_with_its_special_types():
+    limits = block(1, entry("cpu", block(2, block(1, "500m"))))
+    probe = block(1, block(3, block(1, number(1, 0) + number(2, 8080))))  # tcpSocket.port: 8080
+    named = block(1, block(3, block(1, number(1, 1) + number(2, 0) + block(3, "web"))))
+    container = block(1, "main") + block(8, limits) + block(10, probe) + block(11, named)
+    volume = block(1, "scratch") + block(2, block(2, b""))  # emptyDir: {}
+    pod = block(1, volume) + block(2, container) + number(4, -1)
+    spec = number(7, 0) + block(6, block(1, b"") + block(2, pod))
+    status = block(2, number(1, 1_700_000_000) + number(2, 0))
+    found = protobuf.decode(
+        envelope("batch/v1", "Job", block(1, block(1, "j")) + block(2, spec) + block(3, status))
+    )
+    assert found["spec"] == {
+        "backoffLimit": 0,
+        "template": {
+            "spec": {
+                "volumes": [{"name": "scratch", "emptyDir": {}}],
+                "containers": [
+                    {
+                        "name": "main",
+                        "resources": {"limits": {"cpu": "500m"}},
+                        "livenessProbe": {"tcpSocket": {"port": 8080}},
+                        "readinessProbe": {"tcpSocket": {"port": "web"}},
+                    }
+                ],
+                "terminationGracePeriodSeconds": -1,
+            }
+        },
+    }
+    assert found["status"] == {"startTime": "2023-11-14T22:13:20Z"}
+
+
+def test_a_lease_keeps_its_microseconds():
+    renewed = block(4, number(1, 1_700_000_000) + number(2, 123_456_000))
+    body = block(1, block(1, "l")) + block(2, block(1, "me") + number(2, 15) + renewed)
+    found = protobuf.decode(envelope("coordination.k8s.io/v1", "Lease", body))
+    assert found["spec"] == {
+        "holderIdentity": "me",
+        "leaseDurationSeconds": 15,
+        "renewTime": "2023-11-14T22:13:20.123456Z",
+    }
+
+
+def test_delete_options_of_any_group():
+    body = number(1, 0) + block(2, block(1, "u")) + block(4, "Orphan") + block(5, "All")
+    for version in ("v1", "batch/v1", "example.io/v1"):
+        assert protobuf.decode(envelope(version, "DeleteOptions", body)) == {
+            "apiVersion": version,
+            "kind": "DeleteOptions",
+            "gracePeriodSeconds": 0,
+            "preconditions": {"uid": "u"},
+            "propagationPolicy": "Orphan",
+            "dryRun": ["All"],
+        }
+
+
+def test_unknown_fields_are_passed_over():
+    extra = number(900, 5) + block(901, "x") + varint(902 << 3 | 1) + struct.pack("<d", 1.5)
+    extra += varint(903 << 3 | 5) + b"\x00" * 4
+    found = protobuf.decode(envelope("v1", "ConfigMap", extra + block(2, entry("k", "v"))))
+    assert found["data"] == {"k": "v"}
+
+
+def test_a_kind_that_is_not_known_is_refused():
+    with pytest.raises(BadRequest, match="can only be sent as JSON"):
+        protobuf.decode(envelope("apps/v1", "Deployment", b""))
+
+
+@given(st.binary(max_size=60))
+def test_damaged_bodies_are_bad_requests(content):
+    for body in (content, protobuf.MAGIC + content, envelope("v1", "Pod", content)):
+        try:
+            protobuf.decode(body)
+        except BadRequest:
+            continue
