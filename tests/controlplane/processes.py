@@ -210,6 +210,8 @@ class ControlPlane:
             f"--secure-port={self.port}",
             "--bind-address=127.0.0.1",
             "--service-cluster-ip-range=10.99.0.0/24",
+            "--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
+            "--kubelet-preferred-address-types=InternalIP",
             f"--audit-log-path={self.audit_log}",
             f"--audit-policy-file={self.folder / 'audit-policy.json'}",
         ]

@@ -1,0 +1,89 @@
+"""What the API server's audit log tells: who did what, and which Jobs lived when."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+# A watch is answered when it starts; its end may be an hour away.
+_TELLING = {"watch": "ResponseStarted"}
+
+
+@dataclass(frozen=True)
+class Request:
+    """One answered request. `resource` has its subresource: `jobs/status`."""
+
+    user: str
+    verb: str
+    group: str
+    resource: str
+    namespace: str
+    name: str
+    code: int
+    at: str
+    answer: dict[str, Any] = field(default_factory=dict, hash=False, compare=False)
+
+    @property
+    def right(self) -> tuple[str, str, str]:
+        return self.group, self.resource, self.verb
+
+
+def requests(log: Path) -> Iterator[Request]:
+    """Answered requests in order; a line that is still being written is left out."""
+    with log.open() as lines:
+        for line in lines:
+            if not line.endswith("\n"):
+                return
+            event = json.loads(line)
+            about = event.get("objectRef")
+            if not about or event["stage"] != _TELLING.get(event["verb"], "ResponseComplete"):
+                continue
+            resource = about["resource"]
+            if about.get("subresource"):
+                resource += f"/{about['subresource']}"
+            yield Request(
+                user=event["user"]["username"],
+                verb=event["verb"],
+                group=about.get("apiGroup", ""),
+                resource=resource,
+                namespace=about.get("namespace", ""),
+                name=about.get("name", ""),
+                code=event.get("responseStatus", {}).get("code", 0),
+                at=event["stageTimestamp"],
+                answer=event.get("responseObject") or {},
+            )
+
+
+def most_live_jobs(log: Path, owner_label: str) -> dict[tuple[str, str], int]:
+    """The greatest number of unfinished Jobs that each object ever had at one time.
+
+    By namespace and owner name; from every answer that shows a Job being made, ending or going.
+    """
+    live: dict[tuple[str, str], set[str]] = defaultdict(set)
+    most: dict[tuple[str, str], int] = defaultdict(int)
+    owner_of: dict[str, tuple[str, str]] = {}
+    for request in requests(log):
+        if request.group != "batch" or not request.resource.startswith("jobs"):
+            continue
+        metadata = request.answer.get("metadata", {})
+        uid, owner = metadata.get("uid", ""), metadata.get("labels", {}).get(owner_label)
+        if request.verb == "create" and request.code == 201 and owner:
+            key = (request.namespace, owner)
+            owner_of[uid] = key
+            live[key].add(uid)
+            most[key] = max(most[key], len(live[key]))
+        elif uid in owner_of and (_ended(request.answer) or _gone(request)):
+            live[owner_of[uid]].discard(uid)
+    return dict(most)
+
+
+def _ended(job: dict[str, Any]) -> bool:
+    conditions = job.get("status", {}).get("conditions") or []
+    return any(c["type"] in ("Complete", "Failed") and c["status"] == "True" for c in conditions)
+
+
+def _gone(request: Request) -> bool:
+    return request.verb == "delete" and request.code == 200
