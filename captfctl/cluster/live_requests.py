@@ -1,7 +1,8 @@
 """Requests to an API server: authentication, time limits, retries, errors."""
 
+import contextlib
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
@@ -10,9 +11,10 @@ from urllib3 import exceptions as http_errors
 from urllib3.response import BaseHTTPResponse
 
 from captfctl.clock import Clock
-from captfctl.cluster.errors import ApiError, TooManyRequests
+from captfctl.cluster.errors import ApiError, TooManyRequests, Unauthorized
 from captfctl.cluster.live_access import Access
 from captfctl.cluster.live_errors import Request, broken, never_sent, refusal
+from captfctl.errors import InputError
 
 RETRIES_WHEN_BUSY = 3
 """How often a request is repeated that the server refused because it is busy (429: not done)."""
@@ -104,7 +106,8 @@ class Requests:
             error = _refused(response, request)
             if response.status == 401 and not renewed:
                 renewed = True  # a token or certificate file may have been replaced
-                self._access.renew(generation)
+                with _as_unauthorized():
+                    self._access.renew(generation)
             elif isinstance(error, TooManyRequests) and busy < RETRIES_WHEN_BUSY:
                 busy += 1
                 if self._clock.wait(self._closed, min(error.retry_after, LONGEST_WAIT)):
@@ -124,7 +127,8 @@ class Requests:
         read = self._limits.silence if streaming else self._limits.read
         timeout = urllib3.Timeout(connect=self._limits.connect, read=read)
         for last in (False, True):
-            pool, credentials, generation = self._access.connection()
+            with _as_unauthorized():
+                pool, credentials, generation = self._access.connection()
             try:
                 return generation, pool.request(
                     request.method,
@@ -140,6 +144,15 @@ class Requests:
                 if last or not _may_repeat(error, request):
                     raise broken(error, request) from error
         raise AssertionError("unreachable")
+
+
+@contextlib.contextmanager
+def _as_unauthorized() -> Iterator[None]:
+    """While we run, configuration that can no longer be read means that nobody knows us."""
+    try:
+        yield
+    except InputError as error:
+        raise Unauthorized(error.what, where=error.where, why=error.why, do=error.do) from error
 
 
 def _may_repeat(error: http_errors.HTTPError, request: Request) -> bool:

@@ -1,91 +1,14 @@
-"""Leader election: one attempt's rules, whole elections, and two electors that never both lead."""
+"""Leader election: the rules of one attempt, and whole elections."""
 
-import contextlib
 import threading
 
 import pytest
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from captfctl.cluster.errors import AlreadyExists, Conflict, NotFound, Unavailable
-from captfctl.controller import ElectionSettings, LeaderElector
+from captfctl.cluster.errors import Unavailable
+from captfctl.controller import ElectionSettings
 from captfctl.errors import InputError
-from captfctl.model.core import Lease, LeaseSpec
-from captfctl.model.meta import ObjectMeta
-from captfctl.model.resources import LEASES
+from tests.controller.lease_server import Calls, LeaseServer, elector
 from tests.support.clock import DEADLINE, FakeClock, eventually
-
-NAME, NAMESPACE = "controller-leader-election-captf", "captf-system"
-
-
-class LeaseServer:
-    """One Lease, with versions. A test may cut requests off before or after they take effect."""
-
-    def __init__(self):
-        self.lease: Lease | None = None
-        self.version = 0
-        self.cut_before = self.cut_after = False
-        self.hang: threading.Event | None = None
-
-    def get(self, resource, name, namespace):
-        self._before()
-        if self.lease is None:
-            raise NotFound(name)
-        return LEASES.copy(self.lease)
-
-    def create(self, resource, obj, namespace):
-        self._before()
-        if self.lease is not None:
-            raise AlreadyExists(NAME)
-        self._store(LEASES.copy(obj))
-        return self._answer()
-
-    def patch(self, resource, name, namespace, patch, *, resource_version):
-        self._before()
-        if self.lease is None:
-            raise NotFound(name)
-        if resource_version != self.lease.metadata.resource_version:
-            raise Conflict("stale")
-        names = {
-            "holderIdentity": "holder_identity",
-            "leaseDurationSeconds": "lease_duration_seconds",
-            "acquireTime": "acquire_time",
-            "renewTime": "renew_time",
-            "leaseTransitions": "lease_transitions",
-        }
-        changed = LEASES.copy(self.lease)
-        for key, value in patch["spec"].items():
-            setattr(changed.spec, names[key], value)
-        self._store(changed)
-        return self._answer()
-
-    def hold(self, holder, *, duration=15, renewed="2026-09-25T12:00:00.000000Z"):
-        """Somebody else writes the Lease."""
-        spec = LeaseSpec(
-            holder_identity=holder, lease_duration_seconds=duration, renew_time=renewed
-        )
-        self._store(Lease(metadata=ObjectMeta(name=NAME, namespace=NAMESPACE), spec=spec))
-
-    @property
-    def holder(self):
-        return self.lease.spec.holder_identity if self.lease else ""
-
-    def _store(self, lease):
-        self.version += 1
-        lease.metadata.resource_version = str(self.version)
-        self.lease = lease
-
-    def _before(self):
-        if self.hang is not None:
-            self.hang.wait(DEADLINE)
-        if self.cut_before:
-            raise Unavailable("refused")
-
-    def _answer(self):
-        if self.cut_after:
-            raise Unavailable("reset", outcome_unknown=True)
-        return LEASES.copy(self.lease)
 
 
 @pytest.fixture
@@ -96,25 +19,6 @@ def server():
 @pytest.fixture
 def clock():
     return FakeClock()
-
-
-class Calls:
-    def __init__(self):
-        self.started, self.lost = threading.Event(), threading.Event()
-
-
-def elector(server, clock, identity="me", calls=None, settings=None):
-    calls = calls or Calls()
-    return LeaderElector(
-        server,
-        NAME,
-        NAMESPACE,
-        identity,
-        settings or ElectionSettings(),
-        clock,
-        on_started=calls.started.set,
-        on_lost=calls.lost.set,
-    )
 
 
 @pytest.mark.parametrize(
@@ -347,102 +251,3 @@ def test_an_election_survives_a_server_that_is_away_at_first(running, server, cl
     server.cut_before = False
     clock.run_until(calls.started.is_set)
     assert one.leading
-
-
-SECONDS = [1, 2, 5, 8, 9, 10, 11, 25]
-"""Around the durations of the elections below."""
-
-
-class TwoElectors(RuleBasedStateMachine):
-    """Any schedule of attempts, crashes, faults and pauses: never two leaders."""
-
-    @initialize(times=st.sampled_from([(10, 9), (15, 10), (3, 2)]))
-    def start(self, times):
-        lease, renew = times
-        self.settings = ElectionSettings(lease_duration=lease, renew_deadline=renew, retry_period=1)
-        self.server = LeaseServer()
-        self.clock = FakeClock()
-        self.electors = []
-        for _ in range(2):
-            self.join()
-
-    def join(self):
-        number = len(self.electors)
-        self.electors.append(
-            elector(self.server, self.clock, f"manager-{number}", settings=self.settings)
-        )
-
-    def attempt(self, which):
-        with contextlib.suppress(Unavailable):
-            self.electors[-1 - which].attempt()
-
-    @rule(which=st.integers(0, 1))
-    def try_once(self, which):
-        self.attempt(which)
-
-    @rule(which=st.integers(0, 1), after=st.booleans())
-    def try_with_a_cut_connection(self, which, after):
-        self.server.cut_after, self.server.cut_before = after, not after
-        self.attempt(which)
-        self.server.cut_after = self.server.cut_before = False
-
-    @rule(
-        which=st.integers(0, 1),
-        seconds=st.sampled_from(SECONDS),
-        others=st.integers(0, 3),
-        where=st.sampled_from(["get", "patch", "create"]),
-        answered_late=st.booleans(),
-    )
-    def try_while_a_request_is_slow(self, which, seconds, others, where, answered_late):
-        """Time passes and the other one tries, before the request takes effect or after."""
-        plain = getattr(self.server, where)
-
-        def meanwhile():
-            for _ in range(others):
-                self.attempt(1 - which)
-                self.never_two()
-            self.clock.advance(seconds)
-
-        def slow(*args, **kwargs):
-            setattr(self.server, where, plain)
-            if not answered_late:
-                meanwhile()
-            answer = plain(*args, **kwargs)
-            if answered_late:
-                meanwhile()
-            return answer
-
-        setattr(self.server, where, slow)
-        try:
-            self.attempt(which)
-        finally:
-            setattr(self.server, where, plain)
-
-    @rule(seconds=st.sampled_from(SECONDS))
-    def pass_time(self, seconds):
-        self.clock.advance(seconds)
-
-    @rule(which=st.integers(0, 1))
-    def stop(self, which):
-        """An orderly end: the leadership ends before the Lease is released; another one joins."""
-        one = self.electors[-1 - which]
-        leading = one.leading
-        one.stop(0)
-        if leading:
-            one.release()
-        self.join()
-
-    @rule()
-    def crash(self):
-        """The older of the two is gone without a word; leadership it had ends with it."""
-        self.electors[-2].stop(0)
-        self.join()
-
-    @invariant()
-    def never_two(self):
-        leaders = [one.identity for one in getattr(self, "electors", ()) if one.leading]
-        assert len(leaders) <= 1, leaders
-
-
-TestNeverTwoLeaders = TwoElectors.TestCase
-TestNeverTwoLeaders.settings = settings(max_examples=200, stateful_step_count=20)

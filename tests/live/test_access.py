@@ -169,6 +169,16 @@ def test_credentials_that_stay_refused_are_tried_twice_and_no_more(api, tmp_path
     assert len(api.seen) == 2
 
 
+def test_a_kubeconfig_that_vanished_meanwhile_means_that_nobody_knows_us(api, tmp_path):
+    path = kubeconfig(tmp_path / "config", api.url)
+    door = LiveDoor.from_kubeconfig(path, environ={})
+    (tmp_path / "config").unlink()
+    api.answers += [status(401, "Unauthorized")] * 2
+    with pytest.raises(Unauthorized) as refused:
+        door.get(NAMESPACES, "a")
+    assert path in str(refused.value)
+
+
 def plugin(tmp_path, program, *args):
     script = tmp_path / "plugin.py"
     script.write_text(program)

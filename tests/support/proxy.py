@@ -32,7 +32,7 @@ class FaultProxy:
         self.connections = 0
         """How many connections clients have opened so far."""
         self._lock = threading.Lock()
-        self._pairs: list[tuple[socket.socket, socket.socket]] = []
+        self._pairs: list[tuple[socket.socket, socket.socket, list[threading.Thread]]] = []
         self._open = threading.Event()
         self._open.set()
         self._delay = 0.0
@@ -53,12 +53,16 @@ class FaultProxy:
         self.cut()
 
     def cut(self) -> None:
-        """Reset every open connection."""
+        """Reset every open connection; the other sides know it when this returns."""
         with self._lock:
             pairs, self._pairs = self._pairs, []
-        for client, server in pairs:
+        for client, server, pumps in pairs:
             _reset(client)
             _reset(server)
+            if self._open.is_set():
+                # A socket is really closed when no thread reads from it any more.
+                for pump in pumps:
+                    pump.join(self._delay + 1)
 
     def reset_answers(self, count: int) -> None:
         """Reset the client's connection when the first byte of an answer arrives, `count` times."""
@@ -118,10 +122,14 @@ class FaultProxy:
                 _reset(client)
                 continue
             server.settimeout(None)
+            pumps = [
+                threading.Thread(target=self._pump, args=ends, name="proxy", daemon=True)
+                for ends in ((client, server, False), (server, client, True))
+            ]
             with self._lock:
-                self._pairs.append((client, server))
-            for ends in ((client, server, False), (server, client, True)):
-                threading.Thread(target=self._pump, args=ends, name="proxy", daemon=True).start()
+                self._pairs.append((client, server, pumps))
+                for pump in pumps:
+                    pump.start()
 
     def _pump(self, source: socket.socket, sink: socket.socket, answers: bool) -> None:
         with contextlib.suppress(OSError):
