@@ -4,8 +4,8 @@
 
 The source is the installed `kubernetes` client, whose models list every field with its type; use
 the client of the Kubernetes version to serve (34.1 for Kubernetes 1.34). Types are `string`,
-`integer`, `number`, `boolean`, `bytes`, `time`, `micro`, `quantity`, `any`, `int-or-string`, the name
-of another struct, `[T` for a list of T and `{T` for a map from text to T.
+`integer`, `number`, `boolean`, `bytes`, `time`, `micro`, `quantity`, `any`, `int-or-string`, the
+name of another struct, `[T` for a list of T and `{T` for a map from text to T.
 """
 
 import json
@@ -15,10 +15,23 @@ from pathlib import Path
 import kubernetes.client.models as models
 
 ROOTS = (
-    "V1Namespace V1Secret V1ConfigMap V1Pod V1ServiceAccount V1Node V1Job V1Lease CoreV1Event "
-    "EventsV1Event V1Role V1RoleBinding V1ClusterRole V1ClusterRoleBinding V1Binding "
-    "V1CustomResourceDefinition"
-).split()
+    "V1Namespace",
+    "V1Secret",
+    "V1ConfigMap",
+    "V1Pod",
+    "V1ServiceAccount",
+    "V1Node",
+    "V1Job",
+    "V1Lease",
+    "CoreV1Event",
+    "EventsV1Event",
+    "V1Role",
+    "V1RoleBinding",
+    "V1ClusterRole",
+    "V1ClusterRoleBinding",
+    "V1Binding",
+    "V1CustomResourceDefinition",
+)
 PLAIN = {
     "str": "string",
     "int": "integer",

@@ -94,8 +94,10 @@ class SqliteJournal:
     def _connect(self) -> sqlite3.Connection:
         path = self._where / FILE
         try:
+            # Objects hold credentials. SQLite gives its other files the permissions of this one.
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
             db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-        except sqlite3.Error as error:
+        except (OSError, sqlite3.Error) as error:
             raise self._fault("the store cannot be opened", error) from None
         try:
             self._prepare(db)
@@ -105,7 +107,6 @@ class SqliteJournal:
         except BaseException:
             db.close()
             raise
-        os.chmod(path, 0o600)  # noqa: PTH101 - objects hold credentials
         return db
 
     def _prepare(self, db: sqlite3.Connection) -> None:
