@@ -115,6 +115,7 @@ class Unavailable(ApiError):
     """No answer, or a server error. `outcome_unknown`: a write may have taken place."""
 
     code = "Unavailable"
+    exit_code = 3
     status = 503
     reason = "ServiceUnavailable"
 

@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 
 from captfctl.clock import Clock
 from captfctl.controller.queue import ShutDown, WorkQueue
+from captfctl.cluster.errors import Conflict
 from captfctl.errors import CaptfError
 
 K = TypeVar("K", bound=Hashable)
@@ -81,7 +82,10 @@ class Controller(Generic[K]):
         # Our own errors say what happened; of any other one the place in the code is needed too.
         trace = None if isinstance(error, CaptfError) else error
         shown = "/".join(map(str, key)) if isinstance(key, tuple) else str(key)
-        log.error(
+        # Another writer was first: that is how optimistic locking is meant to go.
+        level = logging.INFO if isinstance(error, Conflict) else logging.ERROR
+        log.log(
+            level,
             "%s: the pass of %s failed, next try in %.3f s: %s",
             self.name,
             shown,
