@@ -1,5 +1,6 @@
 """Starting a Job, in an order that survives a crash after any step (11 §6)."""
 
+import contextlib
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -109,7 +110,7 @@ class Starter:
         try:
             job = self._prepare(run)
         except Exception:
-            self._give_back(run)
+            self.give_back(run)
             raise
         if isinstance(job, Deferred):
             return job
@@ -129,7 +130,7 @@ class Starter:
         obj = self._block_move(run.owner)
         if self._paused(run.owner, obj):
             self._unblock_move(run.owner)
-            self._give_back(run)
+            self.give_back(run)
             return Deferred("paused meanwhile", block_move=False)
         if run.op is Op.APPLY:
             run = replace(run, state_lock_version=lock_version(self._door, run.owner))
@@ -175,7 +176,7 @@ class Starter:
         except AlreadyExists:
             return self._adopt(run)
         except _REJECTED:
-            self._give_back(run)
+            self.give_back(run)
             raise
         return _Found(created, adopted=False)
 
@@ -200,7 +201,7 @@ class Starter:
         except NotFound:
             return None
 
-    def _give_back(self, run: RunSpec) -> None:
+    def give_back(self, run: RunSpec) -> None:
         """The leases of a start that came to nothing; kept when its Job does exist."""
         try:
             exists = self._read_job(run) is not None
@@ -224,6 +225,7 @@ class Starter:
             )
             write_attempt(self._door, run.owner, inputs)
         self._create_secret(run, job)
+        self._retract_late_secret(run)
 
     def _create_secret(self, run: RunSpec, job: Job) -> None:
         secret = build_run_secret(run, job)
@@ -233,6 +235,15 @@ class Starter:
             if self._has_own_secret(job):
                 return
             self._door.create(SECRETS, secret, run.owner.namespace)
+
+    def _retract_late_secret(self, run: RunSpec) -> None:
+        """A start that was held up may find that another manager adopted the Job meanwhile, saw it
+        finish and deleted its Secret: one made after that must neither be counted nor stay."""
+        job = self._read_job(run)
+        if job is None or not is_finished(job):
+            return
+        with contextlib.suppress(NotFound):
+            self._door.delete(SECRETS, names.run_secret(run.name), run.owner.namespace)
 
     def _has_own_secret(self, job: Job) -> bool:
         """Whether the Secret is this Job's: then its content is right. Another's is deleted."""

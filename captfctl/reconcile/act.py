@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
+from captfctl.cluster.errors import ApiError
 from captfctl.contract.errors import InputsTooLarge
 from captfctl.controller import Result
 from captfctl.decide import Decision, Reason, constants, explain, jitter
@@ -163,10 +164,14 @@ def _leases(p: Pass, rendered: Rendered) -> Obstacle | None:
 
 
 def _start(p: Pass, decision: Decision, rendered: Rendered) -> Result:
-    run = rendered.run
-    # On the server before the Job is: a move must not begin while something may be running.
-    p.write_now(_hold_moves)
-    started = p.env.starter.start(run, explanation=explain(decision), lock=p.kept.lock)
+    run, starter = rendered.run, p.env.starter
+    try:
+        # On the server before the Job is: a move must not begin while something may be running.
+        p.write_now(_hold_moves)
+    except ApiError:
+        starter.give_back(run)
+        raise
+    started = starter.start(run, explanation=explain(decision), lock=p.kept.lock)
     if isinstance(started, Deferred):
         return _deferred(p, started)
     _report_start(p, decision, rendered, started)

@@ -10,6 +10,8 @@ import msgspec
 from captfctl.cluster.errors import ApiError, Conflict, NotFound
 from captfctl.cluster.store import EmbeddedStore
 from captfctl.errors import CaptfError
+from captfctl.jobs.leases import Leases
+from captfctl.jobs.reader import DoorJobs
 from captfctl.model import keys, names
 from captfctl.model.conditions import find
 from captfctl.model.core import Namespace, Secret
@@ -25,7 +27,14 @@ from captfctl.model.resources import (
     TERRAFORM_CLUSTERS,
 )
 from captfctl.model.terraform import ClusterDrift, TerraformCluster
-from captfctl.reconcile import Env, NoRecorder, Settings, reconcile_cluster
+from captfctl.reconcile import (
+    Env,
+    NoRecorder,
+    Settings,
+    managed_namespaces,
+    reconcile_cluster,
+    sweep,
+)
 from tests.simulation.caches import FOLLOWED, LaggingCache
 from tests.simulation.faulty import FaultyDoor, Killed
 from tests.simulation.runs import Runs
@@ -344,6 +353,8 @@ class Simulation:
         for key in self.keys:
             self._vouch(key)
         self._progress()
+        for namespace in sorted(managed_namespaces(self.door)):  # as each manager does at times
+            sweep(self.door, namespace)
         self.check()
 
     def _next_due(self) -> float:
@@ -360,9 +371,12 @@ class Simulation:
         obj = self._object(key)
         suffix = names.state_suffix("TerraformCluster", *key)
         exists = self.runs.infrastructure.exists
+        # One that was taken for a Job nobody wants any more stays, but anybody may take it.
+        judge = Leases(self.door, DoorJobs(self.door), self.clock)
         leases = [
             lease.metadata.name
             for lease in self.door.list(LEASES, namespace, labels=keys.LEASE).items
+            if not judge.is_free(lease)
         ]
         left = [f"{name}: lease {lease}" for lease in leases]
         if key in self.deleted:
