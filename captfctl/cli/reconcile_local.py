@@ -15,7 +15,7 @@ from captfctl.cluster.apply import apply
 from captfctl.cluster.described import BadInput, DescribedSet, Violation
 from captfctl.cluster.door import Door
 from captfctl.cluster.errors import NotFound
-from captfctl.local.images import ImageTable
+from captfctl.local.images import ImageTable, has_module_files
 from captfctl.model.resources import TERRAFORM_CLUSTERS
 
 EXIT_FAILED = 4
@@ -86,12 +86,21 @@ def _check_images(described: DescribedSet, table: ImageTable) -> None:
     for item in described:
         if item.resource.kind == TERRAFORM_CLUSTERS.kind:
             reference = item.document["spec"]["source"]["image"]
-            if reference not in table:
+            wrong = _image_problem(table, reference)
+            if wrong:
                 field = "spec.source.image"
-                message = f"unknown image '{reference}': {table.how_to_add(reference)}"
-                violations.append(Violation(item.place(field), message, field))
+                violations.append(Violation(item.place(field), wrong, field))
     if violations:
         raise BadInput(violations)
+
+
+def _image_problem(table: ImageTable, reference: str) -> str:
+    entry = table.entry(reference)
+    if entry is None:
+        return f"unknown image '{reference}': {table.how_to_add(reference)}"
+    if not has_module_files(entry.module):
+        return f"image '{reference}': its module {entry.module} has no file ending in .tf"
+    return ""
 
 
 def _apply(door: Door, described: DescribedSet) -> None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from captfctl.clock import Clock
-from captfctl.controller.queue import ShutDown, WorkQueue
 from captfctl.cluster.errors import Conflict
+from captfctl.controller.queue import ShutDown, WorkQueue
 from captfctl.errors import CaptfError
 
 K = TypeVar("K", bound=Hashable)

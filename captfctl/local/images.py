@@ -87,6 +87,17 @@ def repository(reference: str) -> str:
     return f"{path}{slash}{last.partition(':')[0]}"
 
 
+MODULE_SUFFIXES = (".tf", ".tf.json", ".tofu", ".tofu.json")
+
+
+def has_module_files(directory: Path) -> bool:
+    """Whether a runner would take `directory` for a module (20 §6)."""
+    try:
+        return any(file.name.endswith(MODULE_SUFFIXES) for file in directory.iterdir())
+    except OSError:
+        return False
+
+
 class ImageTable:
     """References and what stands for them."""
 
