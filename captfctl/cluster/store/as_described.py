@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
+from captfctl.cluster.errors import Cause, NotFound
+from captfctl.cluster.store.collection import key_of
+from captfctl.cluster.store.engine import Engine
 from captfctl.model.resource import Document
 
 _OF_METADATA = (
@@ -48,3 +51,23 @@ def take(document: Document) -> Given:
         metadata.pop(key, None)
     given = {key: metadata[key] for key in _OF_METADATA if key in metadata}
     return Given(given, document.get("status"))
+
+
+def excused(engine: Engine, metadata: Document, causes: list[Cause]) -> list[Cause]:
+    """`causes` without those about the uid of an owner that was described without one."""
+    paths = {
+        f"metadata.ownerReferences[{index}].uid"
+        for index, owner in enumerate(metadata.get("ownerReferences", ()))
+        if not owner.get("uid") and _is_without_uid(engine, owner, metadata.get("namespace", ""))
+    }
+    return [cause for cause in causes if cause.field not in paths]
+
+
+def _is_without_uid(engine: Engine, owner: Document, namespace: str) -> bool:
+    try:
+        served = engine.registry.find_kind(owner.get("apiVersion", ""), owner.get("kind", ""))
+    except NotFound:
+        return False
+    key = key_of(namespace if served.resource.namespaced else "", owner.get("name", ""))
+    record = engine.collection(served).records.get(key)
+    return record is not None and not record.uid

@@ -45,6 +45,7 @@ class Engine:
         self.closed = False
         self._log_limit = log_limit
         self._collections: dict[str, Collection] = {}
+        self._selectables: dict[str, dict[str, str]] = {}
         self._load()
 
     def now(self) -> datetime:
@@ -84,11 +85,15 @@ class Engine:
             raise Unavailable("the store is closed")
 
     def _selectable(self, storage: str) -> dict[str, str]:
-        return {
-            field: served.view.stored_path(field)
-            for served in self.registry.of_storage(storage)
-            for field in served.selectable
-        }
+        """The field selectors of a collection, with the path in its stored objects of each."""
+        found = self._selectables.get(storage)
+        if found is None:
+            found = self._selectables[storage] = {
+                field: served.view.stored_path(field)
+                for served in self.registry.of_storage(storage)
+                for field in served.selectable
+            }
+        return found
 
     def commit(self, served: Served, before: Record | None, document: Document) -> Record:
         """Store `document` (in `served`'s form) in place of `before`.
@@ -172,6 +177,7 @@ class Engine:
     def _define(self, definition: Document) -> None:
         name = definition["metadata"]["name"]
         self.registry.put(name, served_versions(definition))
+        self._selectables.pop(name, None)
         collection = self._collections.get(name)
         if collection is not None:
             selectable = self._selectable(name)
@@ -182,6 +188,7 @@ class Engine:
 
     def _undefine(self, name: str) -> None:
         self.registry.put(name, [])
+        self._selectables.pop(name, None)
         collection = self._collections.pop(name, None)
         if collection is not None:
             collection.closed = True

@@ -97,7 +97,10 @@ def record_of(
         body=body,
         labels=metadata.get("labels", {}),
         fields={field: field_text(document, path) for field, path in selectable.items()},
-        owners=tuple(owner["uid"] for owner in metadata.get("ownerReferences", ())),
+        # An owner described without a uid owns nothing: it cannot be told from a later namesake.
+        owners=tuple(
+            owner["uid"] for owner in metadata.get("ownerReferences", ()) if owner.get("uid")
+        ),
         views={document["apiVersion"]: body},
     )
 

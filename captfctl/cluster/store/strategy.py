@@ -92,13 +92,16 @@ class Typed(Strategy):
         self.api_version = api_version
 
     def read(self, document: Document, unknown: list[str]) -> Document:
+        # The metadata has been read before.
+        content = {key: value for key, value in document.items() if key != "metadata"}
         try:
-            result = builtin_types.read(self.struct, document, unknown)
+            result = builtin_types.read(self.struct, content, unknown)
         except builtin_types.WrongType as error:
             version = self.api_version.rpartition("/")[2]
             raise BadRequest(
                 f'{self.kind} in version "{version}" cannot be handled as a {self.kind}: {error}'
             ) from None
+        result["metadata"] = document["metadata"]
         self.default(result)
         return result
 

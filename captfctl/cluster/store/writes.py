@@ -69,7 +69,7 @@ def _rename(engine: Engine, served: Served, document: Document) -> None:
 def _create(engine: Engine, served: Served, got: Read, options: WriteOptions) -> Written:
     document = options.manage(None, got.document) if options.manage else got.document
     meta = document["metadata"]
-    _raise(served, meta, _check(served, document, None, ""))
+    _raise(served, meta, _check(engine, served, document, None, ""))
     if options.dry_run:
         key = key_of(meta.get("namespace", ""), meta["name"])
         if key in engine.collection(served).records:
@@ -89,7 +89,7 @@ def _create(engine: Engine, served: Served, got: Read, options: WriteOptions) ->
 
 
 def _check(
-    served: Served, document: Document, old: Document | None, subresource: str
+    engine: Engine, served: Served, document: Document, old: Document | None, subresource: str
 ) -> list[Cause]:
     strategy, meta = served.strategy, document["metadata"]
     causes = metadata.check(meta, strategy.name_rule) if old is None else []
@@ -97,6 +97,7 @@ def _check(
         causes += metadata.check_update(meta, old["metadata"])
         if meta != old["metadata"]:
             causes += metadata.check(meta, strategy.name_rule)
+    causes = as_described.excused(engine, meta, causes) if causes else []
     return causes + strategy.check(document, old, subresource)
 
 
@@ -182,7 +183,7 @@ def _modify(
     if options.manage:
         document = options.manage(old, document)
         meta = document["metadata"]
-    _raise(served, meta, _check(served, document, old, subresource))
+    _raise(served, meta, _check(engine, served, document, old, subresource))
     unchanged = document == old
     if options.dry_run or unchanged:
         answer = body if unchanged else encode(document)
