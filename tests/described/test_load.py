@@ -8,6 +8,7 @@ import pytest
 
 from captfctl.cluster.described import BadInput, load, scratch_store
 from captfctl.cluster.described.reading import MAX_BYTES
+from captfctl.cluster.errors import Invalid
 from captfctl.local.capi_crds import capi_crds
 from captfctl.model.crds import crds
 from captfctl.model.resources import (
@@ -208,6 +209,20 @@ def test_what_is_not_given_is_absent_and_the_object_usable(store):
     status = {"status": {"initialization": {"provisioned": True}}}
     door.patch(TERRAFORM_CLUSTERS, "prod", "team-a", status, subresource="status")
     door.delete(TERRAFORM_CLUSTERS, "prod", "team-a")
+
+
+def test_an_object_without_uid_can_be_named_as_owner_and_no_other_can(store):
+    loaded(store, CLUSTER)
+    door = store.door()
+
+    def own(name):
+        owner = {"apiVersion": TERRAFORM_CLUSTERS.api_version, "kind": "TerraformCluster"}
+        metadata = {"name": f"of-{name}", "ownerReferences": [owner | {"name": name}]}
+        return door.create(CONFIG_MAPS.untyped(), {"metadata": metadata}, "team-a")
+
+    assert own("prod")["metadata"]["ownerReferences"][0]["name"] == "prod"
+    with pytest.raises(Invalid, match="uid"):
+        own("another")
 
 
 def test_a_finished_job_as_a_server_shows_it_can_be_described(store):
