@@ -59,7 +59,7 @@ class JobController:
         self._clock = clock
         self._chance = chance or random.SystemRandom()
         self._jobs = Informer(door, JOBS, clock)
-        self._pods = Informer(door, PODS, clock, indexes={_BY_JOB: _job_uid})
+        self._pods = Informer(door, PODS, clock, indexes={_BY_JOB: _job_name})
         self._controller: Controller[Key] = Controller(
             COMPONENT, self.reconcile, clock, workers=workers
         )
@@ -94,9 +94,9 @@ class JobController:
         self._controller.queue.add(job.key)
 
     def _pod_changed(self, pod: Pod) -> None:
-        owner = pod.metadata.controller
-        if owner is not None and owner.kind == JOBS.kind:
-            self._controller.queue.add((pod.metadata.namespace, owner.name))
+        name = _owner(pod).name
+        if name:
+            self._controller.queue.add((pod.metadata.namespace, name))
 
     def reconcile(self, key: Key) -> Result:
         """One look at one Job, everything read anew. Raises what the door raises."""
@@ -156,7 +156,7 @@ class JobController:
         """Read from the server: a pod created a moment ago must not be missed, or two would run."""
         uid = job.metadata.uid
         found = self._door.list(PODS, job.metadata.namespace, labels=f"{CONTROLLER_UID}={uid}")
-        return [pod for pod in found.items if _job_uid(pod) == [uid]]
+        return [pod for pod in found.items if _owner(pod).uid == uid]
 
     def _create_pod(self, job: Job, document: Document) -> Pod:
         while True:
@@ -210,15 +210,8 @@ class JobController:
     def _free_orphans(self, namespace: str, name: str, job: Job | None) -> None:
         """Pods of an earlier Job of this name, or of one that is gone, are counted by nobody."""
         uid = job.metadata.uid if job else ""
-        found = self._pods.list(namespace)
-        for pod in found:
-            owner = pod.metadata.controller
-            if (
-                owner is not None
-                and owner.kind == JOBS.kind
-                and owner.name == name
-                and owner.uid != uid
-            ):
+        for pod in self._pods.by_index(_BY_JOB, f"{namespace}/{name}"):
+            if _owner(pod).uid != uid:
                 self._free(pod)
 
     def _pod_delay(self, tally: Tally, now: datetime) -> float:
@@ -319,9 +312,15 @@ def pod_document(document: Document, job: Job, suffix: str) -> Document:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
 
 
-def _job_uid(pod: Pod) -> list[str]:
-    owner: OwnerReference | None = pod.metadata.controller
-    return [owner.uid] if owner is not None and owner.kind == JOBS.kind else []
+def _owner(pod: Pod) -> OwnerReference:
+    """The Job that controls the pod; an empty reference when none does."""
+    owner = pod.metadata.controller
+    return owner if owner is not None and owner.kind == JOBS.kind else OwnerReference()
+
+
+def _job_name(pod: Pod) -> list[str]:
+    name = _owner(pod).name
+    return [f"{pod.metadata.namespace}/{name}"] if name else []
 
 
 def _reference(job: Job) -> ObjectReference:

@@ -84,15 +84,15 @@ class NodeAgent:
         """
         assert self.api is not None, "set `api` before `start`"
         self._take_directory()
-        self._node = self._describe(self.api)
         self._watcher.start()
-        self._registration.start(self._serve_logs())
+        try:
+            self._node = self._describe(self.api)
+            self._registration.start(self._serve_logs())
+        except BaseException:
+            self._give_back()
+            raise
         self._pods.add_handler(
-            Handler(
-                on_add=self._seen,
-                on_update=self._changed,
-                on_delete=self._deleted,
-            )
+            Handler(on_add=self._seen, on_update=self._changed, on_delete=self._deleted)
         )
         self._tidier.start()
         self._pods.start()
@@ -109,12 +109,14 @@ class NodeAgent:
             worker.halt()
         stopped += [worker.join(limit - self._clock.monotonic()) for worker in workers]
         stopped.append(self._registration.stop(max(limit - self._clock.monotonic(), 0.0)))
+        self._give_back()
+        return all(stopped)
+
+    def _give_back(self) -> None:
         if self._port is not None:
             self._port.stop()
-        if self._node is not None:
-            self._watcher.stop()
+        self._watcher.stop()
         self._release_directory()
-        return all(stopped)
 
     def shut_down(self, grace: float) -> bool:
         """End all pods because the machine or its API goes away, and write their status.

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from enum import Enum, auto
 from pathlib import Path
-from select import EPOLLIN, epoll
+from select import EPOLLIN, POLLIN, epoll, poll
 
 import captfctl
 from captfctl.local.supervisor import processes, records
@@ -164,6 +164,23 @@ class Container:
         """Have the supervisor end the whole tree; False when there is no supervisor any more."""
         return self._tell(signal.SIGUSR1)
 
+    def kill_and_wait(self, timeout: float) -> None:
+        """Have the supervisor end the tree, and wait up to `timeout` seconds for its own end."""
+        supervisor = self.supervisor
+        if supervisor is None:
+            return
+        try:
+            handle = os.pidfd_open(supervisor.pid)
+        except ProcessLookupError:
+            return
+        try:
+            if self.kill():
+                ended = poll()
+                ended.register(handle, POLLIN)
+                ended.poll(timeout * 1000)
+        finally:
+            os.close(handle)
+
     def bury(self, *, now: float, timeout: float) -> bool:
         """End what a lost supervisor left, and write that down; False when something survives.
 
@@ -211,8 +228,8 @@ def end_everything(home: Path, pod_uid: str, *, now: float, timeout: float) -> b
     """End all containers below `home`, whoever started them; False when something survives."""
     directories = [path for path in home.iterdir() if path.is_dir()] if home.is_dir() else []
     for container in (Container(path, pod_uid) for path in directories):
-        if container.phase in (Phase.RUNNING, Phase.LOST) and not container.bury(
-            now=now, timeout=timeout
-        ):
+        container.kill_and_wait(timeout)
+        lost = container.phase in (Phase.RUNNING, Phase.LOST)
+        if lost and not container.bury(now=now, timeout=timeout):
             return False
     return True

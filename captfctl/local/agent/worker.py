@@ -7,7 +7,6 @@ on disk tells which steps are done. Reasons to end a pod are looked at whenever 
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from captfctl.errors import CaptfError
 from captfctl.local.agent.containers import Container as Process
@@ -18,6 +17,7 @@ from captfctl.local.agent.lock_attribution import attribute_lock
 from captfctl.local.agent.preparation import NotYet, Preparation
 from captfctl.local.agent.reporting import Gone, Reporter
 from captfctl.local.agent.status import TERMINAL, Facts, Known, PodPhase, termination_message
+from captfctl.local.agent.stopping import SHUT_DOWN, Stop, StopReasons
 from captfctl.local.agent.volumes import Unsupported
 from captfctl.local.supervisor.isolation import HostnameBy
 from captfctl.local.supervisor.records import Ended
@@ -32,18 +32,8 @@ HOSTNAME_BY = "captf.io/hostname-by"
 MEMORY_BY = "captf.io/memory-limit-by"
 """The pod's annotation that says who holds it to its memory limit: a `MemoryBy`."""
 
-_DEFAULT_GRACE = 30
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Stop:
-    """Why and until when a pod has to end: `kill_at` is a Unix time."""
-
-    kill_at: float
-    reason: str = ""
-    message: str = ""
 
 
 class Stopped(Exception):
@@ -69,15 +59,13 @@ class PodWorker:
         self._wake = threading.Event()
         self._halted = False
         self._done = False
-        self._gone = False
-        self._shut_down_at: float | None = None
-        self._shut_down_grace = 0.0
         self._record = directory.read() or Record(
             namespace=pod.metadata.namespace,
             name=pod.metadata.name,
             uid=pod.metadata.uid,
             started_at=self._now(),
         )
+        self._reasons = StopReasons(self._record)
         self._facts = Facts(
             started_at=self._record.started_at,
             reason=self._record.reason,
@@ -102,13 +90,12 @@ class PodWorker:
 
     def vanish(self) -> None:
         """The pod object is gone from the API."""
-        self._gone = True
+        self._reasons.gone = True
         self._wake.set()
 
     def shut_down(self, grace: float) -> None:
         """End the pod: the machine or the API goes away."""
-        self._shut_down_at = self._now()
-        self._shut_down_grace = grace
+        self._reasons.shut_down(self._now(), grace)
         self._wake.set()
 
     def halt(self) -> None:
@@ -130,8 +117,6 @@ class PodWorker:
             self._clean_up()
         except Stopped:
             pass
-        except Exception:
-            log.exception("pod %s: the worker failed", self.pod.metadata.name)
         finally:
             self._finished(self)
 
@@ -147,6 +132,12 @@ class PodWorker:
         except (CaptfError, OSError) as problem:
             log.warning("pod %s: %s", self.pod.metadata.name, problem)
             self._wait_for(NotYet("CreateContainerError", str(problem), retry=_RETRY))
+        except (Gone, Stopped):
+            raise
+        except Exception:
+            # A bug must not leave a process unwatched.
+            log.exception("pod %s: the worker failed; it goes on", self.pod.metadata.name)
+            self._wait(_RETRY)
 
     def _walk(self) -> None:
         """From wherever the pod is to its end. Raises `NotYet` when something is missing."""
@@ -154,6 +145,8 @@ class PodWorker:
         for container in self._containers:
             absent = self._process(container).phase is Phase.ABSENT
             if absent and (stop := self._stop()) is not None:
+                if stop.reason == SHUT_DOWN:
+                    raise Stopped  # nothing to end: the next agent starts it
                 self._end_unstarted(stop)
                 return
             ended = self._container(container)
@@ -185,10 +178,12 @@ class PodWorker:
         process = self._process(container)
         known = self._facts.containers.setdefault(container.name, Known())
         known.image_id = self._record.image_ids.get(container.name, "")
-        if process.phase is Phase.ABSENT and not self._preparation.place(container):
+        phase = process.phase
+        if phase is Phase.RUNNING:
+            self._preparation.refresh_access()  # adopted: the API may have moved meanwhile
+        elif phase is Phase.ABSENT and not self._preparation.place(container):
             self._launch(container, process)
             known.image_id = self._record.image_ids.get(container.name, "")
-        self._preparation.refresh_access()
         ended = self._supervise(container, process)
         known.ended = ended
         known.message = termination_message(
@@ -262,13 +257,16 @@ class PodWorker:
         return self._reporter.try_annotate(ways) and self._reporter.try_report()
 
     def _begin_stop(self, stop: Stop, container: Container, process: Process) -> None:
+        process.terminate()  # before anything that may fail or take its time
         if stop.reason and not self._record.reason:
             self._record.reason, self._record.message = stop.reason, stop.message
             self._record.stop_at = stop.kill_at
-            self._directory.write(self._record)
+            try:
+                self._directory.write(self._record)
+            except OSError as problem:
+                log.warning("pod %s: %s", self.pod.metadata.name, problem)
         self._facts.reason, self._facts.message = self._record.reason, self._record.message
         self._reporter.event("Killing", f"Stopping container {container.name}")
-        process.terminate()
 
     def _bury(self, process: Process) -> None:
         """End what no supervisor watches any more; wait when something cannot be ended."""
@@ -281,54 +279,12 @@ class PodWorker:
         pause = _LONGEST_WAIT
         if stop is not None:
             pause = min(pause, stop.kill_at - now if stop.kill_at > now else _RETRY / 10)
-        elif (deadline := self._deadline()) is not None:
+        elif (deadline := self._reasons.deadline(self.pod)) is not None:
             pause = min(pause, deadline - now)
         renew = self._preparation.renew(now)
         if renew is not None:
             pause = min(pause, renew - now)
         return max(pause, 0.0)
-
-    # Reasons to end.
-
-    def _deadline(self) -> float | None:
-        seconds = self.pod.spec.active_deadline_seconds
-        return None if seconds is None else self._record.started_at + seconds
-
-    def _grace(self) -> float:
-        seconds = self.pod.spec.termination_grace_period_seconds
-        return float(_DEFAULT_GRACE if seconds is None else seconds)
-
-    def _stop(self) -> Stop | None:
-        now = self._now()
-        if self._gone:
-            return Stop(now)
-        stops = []
-        metadata = self.pod.metadata
-        if self._record.reason:
-            stops.append(Stop(self._record.stop_at, self._record.reason, self._record.message))
-        if metadata.deletion_timestamp is not None:
-            stops.append(Stop(metadata.deletion_timestamp.timestamp()))
-        if self._shut_down_at is not None:
-            stops.append(
-                Stop(
-                    self._shut_down_at + min(self._shut_down_grace, self._grace()),
-                    "Terminated",
-                    "The node agent was shut down, and the pod with it.",
-                )
-            )
-        deadline = self._deadline()
-        if deadline is not None and now >= deadline:
-            stops.append(
-                Stop(
-                    deadline + self._grace(),
-                    "DeadlineExceeded",
-                    "The pod was active on the node for longer than its deadline allows.",
-                )
-            )
-        if not stops:
-            return None
-        first = next((stop for stop in stops if stop.reason), stops[0])
-        return Stop(min(stop.kill_at for stop in stops), first.reason, first.message)
 
     # Ends.
 
@@ -371,7 +327,6 @@ class PodWorker:
 
     def _clean_up(self) -> None:
         """The object is gone: end what still runs, then remove the pod's directory."""
-        self._gone = True
         while not self._everything_ended():
             self._wait(_RETRY)
         self._directory.remove()
@@ -382,6 +337,9 @@ class PodWorker:
         return end_everything(home, self.pod.metadata.uid, now=self._now(), timeout=wait)
 
     # Waiting.
+
+    def _stop(self) -> Stop | None:
+        return self._reasons.current(self.pod, self._now())
 
     def _now(self) -> float:
         return self._node.clock.now().timestamp()
@@ -397,7 +355,7 @@ class PodWorker:
 
     def _wait_for(self, reason: NotYet) -> None:
         """Say what is missing, and wait before looking again. Raises `Gone`."""
-        if self._gone:
+        if self._reasons.gone:
             raise Gone
         for container in self._containers:
             known = self._facts.containers.setdefault(container.name, Known())

@@ -74,19 +74,38 @@ def _all_pids() -> list[int]:
 
 
 def descendants(pid: int) -> list[Process]:
-    """All processes below `pid`, itself not included."""
-    children: dict[int, list[Process]] = {}
-    for other in _all_pids():
-        stat = _stat(other)
-        if stat is not None and stat.state not in "ZX":
-            children.setdefault(stat.parent, []).append(Process(other, stat.start))
+    """All processes below `pid`, itself not included. One that is born meanwhile may be missed."""
+    of = _listed_children if (_PROC / f"{pid}/task/{pid}/children").exists() else _scan()
     found: list[Process] = []
     queue = [pid]
     while queue:
-        below = children.get(queue.pop(), [])
-        found += below
-        queue += [process.pid for process in below]
+        for child in of(queue.pop()):
+            queue.append(child)
+            process = identify(child)
+            if process is not None:
+                found.append(process)
     return found
+
+
+def _listed_children(pid: int) -> list[int]:
+    """As the kernel lists them per thread: no need to look at all processes of the machine."""
+    found: list[int] = []
+    try:
+        for thread in (_PROC / f"{pid}/task").iterdir():
+            found += map(int, (thread / "children").read_text().split())
+    except OSError:
+        return found  # it has just ended
+    return found
+
+
+def _scan() -> Callable[[int], list[int]]:
+    """For kernels without such lists."""
+    children: dict[int, list[int]] = {}
+    for other in _all_pids():
+        stat = _stat(other)
+        if stat is not None:
+            children.setdefault(stat.parent, []).append(other)
+    return lambda pid: children.get(pid, [])
 
 
 def uts_namespace(pid: int) -> int:
