@@ -538,6 +538,11 @@ def test_discovery_in_the_old_form(api):
     assert core["serviceaccounts/token"]["kind"] == "TokenRequest"
 
 
+def test_the_root_lists_where_to_look(api):
+    paths = api.ok("GET", "/")["paths"]
+    assert {"/api/v1", "/apis/example.io/v1", "/version", "/healthz"} <= set(paths)
+
+
 def test_discovery_all_at_once(api):
     accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
     found = api.ok("GET", "/apis", headers={"Accept": accept})

@@ -1,5 +1,6 @@
 """The server's life: files, restarts, ports, the end of what is under way."""
 
+import gc
 import json
 import socket
 import ssl
@@ -142,6 +143,16 @@ def test_stopping_ends_watches_at_once(start):
     assert ended.wait(10)
     assert time.monotonic() - begin < 8
     server.stop()
+    connection.close()
+
+
+def test_stopping_leaves_no_connection_behind(start):
+    server = start()
+    connection, headers = connect(server)
+    connection.request("GET", "/api/v1/pods", headers=headers)
+    connection.getresponse().read()  # kept open by the client
+    server.stop()
+    gc.collect()  # an unclosed connection would warn now, and warnings are errors
     connection.close()
 
 

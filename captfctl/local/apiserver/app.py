@@ -15,7 +15,7 @@ from captfctl.clock import Clock
 from captfctl.cluster.errors import ApiError, TooLarge, Unavailable
 from captfctl.cluster.store import EmbeddedStore, Served
 from captfctl.local.apiserver.auth import Authenticator, Identity
-from captfctl.local.apiserver.discovery import Discovery
+from captfctl.local.apiserver.discovery import HEALTH, Discovery
 from captfctl.local.apiserver.log_source import LogSource, LogStream
 from captfctl.local.apiserver.logs import open_log
 from captfctl.local.apiserver.openapi import OpenApi
@@ -38,7 +38,6 @@ MAX_BODY = 3 * 1024 * 1024
 KUBERNETES = ("1", "32")
 """The Kubernetes version whose API this is a part of."""
 
-HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
 _ANONYMOUS = Identity("system:anonymous", groups=("system:unauthenticated",))
 _LOG = logging.getLogger(__name__)
 

@@ -10,6 +10,7 @@ from captfctl.local.apiserver.requests import Accepted, Form
 from captfctl.model.resource import Document
 
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+HEALTH = ("/healthz", "/livez", "/readyz")
 STATUS_VERBS = ("get", "patch", "update")
 
 
@@ -123,6 +124,8 @@ class Discovery:
         """The document at a discovery path; None when there is no such group or version."""
         parts = [part for part in path.split("/") if part]
         match parts:
+            case []:
+                return json_reply({"paths": self._paths()})
             case ["api"]:
                 return self._root([g for g in self._groups() if not g.name], accepted, _versions)
             case ["apis"]:
@@ -136,6 +139,15 @@ class Discovery:
             case ["apis", name, version]:
                 return self._resources(name, version)
         return None
+
+    def _paths(self) -> list[str]:
+        """Where something can be found, for people who look around."""
+        versions = [
+            f"/apis/{g.name}/{v}" if g.name else f"/api/{v}"
+            for g in self._groups()
+            for v in g.versions
+        ]
+        return ["/api", "/apis", *versions, *HEALTH, "/openapi/v3", "/version"]
 
     def _find(self, name: str) -> Group | None:
         return next((group for group in self._groups() if group.name == name), None)

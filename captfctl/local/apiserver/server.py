@@ -190,6 +190,15 @@ class _Server(uvicorn.Server):
         self._loop = asyncio.get_running_loop()
         self.ready.set()
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Leaves no connection behind, not even one whose client does not end its TLS session."""
+        transports = [connection.transport for connection in self.server_state.connections]
+        await super().shutdown(sockets)
+        for transport in transports:
+            if transport is not None:
+                transport.abort()
+        await asyncio.sleep(0)  # lets the aborted transports close
+
     def end(self) -> None:
         self.should_exit = True
         if self._loop is not None and not self._loop.is_closed():
