@@ -5,6 +5,7 @@ Start-up imports typer and these thin modules; a command imports what it runs wi
 
 import os
 import sys
+from typing import NoReturn
 
 from captfctl.errors import CaptfError
 
@@ -26,7 +27,16 @@ def main() -> None:
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(130)
-    except BrokenPipeError:
-        # The reader went away (`captfctl get | head`): not a failure, and nothing more to say.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
+    except Exception as error:
+        from captfctl.cli.failures import report_defect
+
+        if isinstance(error, BrokenPipeError):
+            _reader_went_away()
+        report_defect(error)
+        sys.exit(1)
+
+
+def _reader_went_away() -> NoReturn:
+    """`captfctl get | head`: not a failure, and nothing more can be said."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(141)

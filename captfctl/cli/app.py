@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from captfctl.cli import delete, get, local, manage, manifests, reconcile
+from captfctl.cli.kubernetes_flags import KubernetesCommand
 from captfctl.version import VERSION
 
 app = typer.Typer(
@@ -16,11 +17,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-
-def _dashes(token: str) -> str:
-    """`--sync_period` is `--sync-period`: both spellings are common in the field."""
-    return token.replace("_", "-")
 
 
 def _version(wanted: bool) -> None:
@@ -41,7 +37,7 @@ def _root(
 app.command("reconcile")(reconcile.command)
 app.command("delete")(delete.command)
 app.command("get")(get.command)
-app.command("manage", context_settings={"token_normalize_func": _dashes})(manage.command)
+app.command("manage", cls=KubernetesCommand)(manage.command)
 app.command("manifests")(manifests.command)
 app.add_typer(local.app, name="local")
 

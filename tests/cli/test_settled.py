@@ -1,0 +1,115 @@
+"""When an object needs no more watching."""
+
+import pytest
+
+from captfctl.cli.settled import Standing, verdict
+from captfctl.model.meta import Condition, ObjectMeta
+from captfctl.model.status import ActiveJob
+from captfctl.model.terraform import (
+    Source,
+    TerraformCluster,
+    TerraformClusterSpec,
+    TerraformClusterStatus,
+)
+
+READY = {
+    "Ready": ("True", "Ready"),
+    "InputsApplied": ("True", "InputsApplied"),
+    "ApplyJobSucceeded": ("True", "ApplySucceeded"),
+    "DependenciesReady": ("True", "DependenciesReady"),
+    "InfrastructureHealthy": ("True", "Healthy"),
+}
+
+
+def cluster(changes=None, *, generation=1, observed=1, active=""):
+    conditions = {**READY, **(changes or {})}
+    return TerraformCluster(
+        metadata=ObjectMeta(name="c", namespace="n", generation=generation),
+        spec=TerraformClusterSpec(source=Source(image="i")),
+        status=TerraformClusterStatus(
+            observed_generation=observed,
+            active_job=ActiveJob(name=active) if active else None,
+            conditions=[
+                Condition(type=kind, status=status, reason=reason, message="m")
+                for kind, (status, reason) in conditions.items()
+            ],
+        ),
+    )
+
+
+def test_ready_with_everything_applied_is_settled():
+    assert verdict(cluster()).standing is Standing.READY
+
+
+def test_a_newer_spec_is_not_settled_yet():
+    assert not verdict(cluster(generation=2)).settled
+
+
+def test_a_running_job_is_not_settled():
+    found = verdict(cluster(active="captf-c-c-apply-a1-000000"))
+
+    assert not found.settled
+    assert "captf-c-c-apply-a1-000000" in found.why
+
+
+@pytest.mark.parametrize(
+    "reason", ["ApplyFailed", "JobDeadlineExceeded", "ImageInvalid", "ImagePullFailed"]
+)
+def test_a_failed_apply_is_settled_as_failed(reason):
+    found = verdict(cluster({"ApplyJobSucceeded": ("False", reason)}))
+
+    assert found.standing is Standing.FAILED
+    assert reason in found.why
+
+
+def test_a_failure_whose_correction_is_due_is_not_settled():
+    conditions = {
+        "ApplyJobSucceeded": ("False", "ApplyFailed"),
+        "InputsApplied": ("False", "ApplyPending"),
+    }
+
+    assert not verdict(cluster(conditions)).settled
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        ("Unknown", "PlanAwaitingApproval"),
+        ("False", "DestructivePlanBlocked"),
+        ("False", "JobPolicyInvalid"),
+        ("False", "InputsTooLarge"),
+    ],
+)
+def test_what_only_a_person_ends_is_waiting(status, reason):
+    found = verdict(cluster({"ApplyJobSucceeded": (status, reason)}))
+
+    assert found.standing is Standing.WAITING
+
+
+def test_a_lease_or_slot_wait_ends_by_itself():
+    assert not verdict(cluster({"ApplyJobSucceeded": ("Unknown", "WaitingForRunLease")})).settled
+
+
+def test_a_closed_gate_is_given_a_moment():
+    found = verdict(cluster({"DependenciesReady": ("Unknown", "WaitingForOwner")}))
+
+    assert found.standing is Standing.WAITING
+    assert found.patience
+
+
+def test_pending_infrastructure_is_on_its_way():
+    conditions = {
+        "Ready": ("False", "NotReady"),
+        "InfrastructureHealthy": ("False", "InstancePending"),
+    }
+
+    assert not verdict(cluster(conditions)).settled
+
+
+def test_degraded_infrastructure_is_a_failure():
+    conditions = {
+        "Ready": ("False", "NotReady"),
+        "InfrastructureHealthy": ("False", "InstanceDegraded"),
+    }
+
+    assert verdict(cluster(conditions)).standing is Standing.FAILED
