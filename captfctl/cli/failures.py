@@ -19,7 +19,7 @@ def report(error: CaptfError) -> None:
 
 
 def report_defect(error: Exception) -> None:
-    """Print an error that nobody foresaw: its kind and place, not its text, which may hold a secret.
+    """Print an error that nobody foresaw: kind and place, not its text, which may hold a secret.
 
     With CAPTFCTL_TRACEBACK set, everything.
     """
