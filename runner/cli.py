@@ -7,7 +7,6 @@ from typing import NamedTuple, NoReturn
 from runner import flags, options, version
 from runner.flags import FlagError, FlagSet, Values
 from runner.options import GLOBAL_FLAGS, HELP_FLAG, OPS, RUN_FLAGS
-from runner.result import STEP, Failure, Result
 from runner.signals import Cancellation
 
 OK = 0
@@ -236,6 +235,8 @@ def _run(
 
 def _write_flags_failure(values: Values, text: str, console: Console) -> None:
     """Leave a result that says the flags were bad, where `--result` was seen before."""
+    from runner.result import STEP, Failure, Result
+
     result = Result("")
     result.error = Failure(STEP, _FLAGS_STEP, text)
     path = options.result_path(values)

@@ -7,8 +7,11 @@ it became the runner are not of its making and are left alone.
 
 import os
 import signal
+import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
+from importlib import import_module
 
 _PR_SET_CHILD_SUBREAPER = 36
 _PATIENCE_SECONDS = 5.0
@@ -96,10 +99,16 @@ def _parent(pid: str) -> int:
 
 
 def _set_subreaper(on: int) -> None:
-    try:
-        import ctypes
+    """Ask the kernel; where it cannot be asked, orphans stay out of reach."""
+    with suppress(ImportError, OSError, AttributeError):
+        _subreaper_call()(on)
 
-        prctl = ctypes.CDLL(None, use_errno=True).prctl
-    except (ImportError, OSError, AttributeError):
-        return
-    prctl(_PR_SET_CHILD_SUBREAPER, on, 0, 0, 0)
+
+def _subreaper_call() -> Callable[[int], object]:
+    if getattr(sys, "frozen", False):
+        # The executable is static: it has this call built in, and cannot load a library.
+        return import_module("_runner_native").set_child_subreaper  # type: ignore[no-any-return]
+    import ctypes
+
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    return lambda on: prctl(_PR_SET_CHILD_SUBREAPER, on, 0, 0, 0)
