@@ -173,6 +173,23 @@ def test_list_items_are_owned_one_by_one():
     assert after["spec"]["hosts"] == [{"ip": "2"}]
 
 
+def test_an_item_goes_with_what_others_only_changed_in_it():
+    """As in Kubernetes: only somebody who owns the item itself keeps it."""
+    more = {"type_": CUSTOM, "version": "example.io/v1"}
+    live = applied(None, thing(hosts=[{"ip": "1"}, {"ip": "2"}]), "alice", **more)
+    changed = copy.deepcopy(live)
+    changed["spec"]["hosts"][0]["name"] = "x"
+    live = manager("editor", CUSTOM, "example.io/v1").track(live, changed)
+    after = applied(live, thing(hosts=[{"ip": "2"}]), "alice", **more)
+    assert after["spec"]["hosts"] == [{"ip": "2"}]
+
+
+def test_a_part_that_only_the_applier_owned_goes_as_a_whole():
+    live = applied(None, thing(size=1, extra={"a": {"b": 1}}), "alice", type_=CUSTOM)
+    after = applied(live, thing(size=1), "alice", type_=CUSTOM)
+    assert after["spec"] == {"size": 1}
+
+
 def test_sets_are_owned_value_by_value_and_plain_lists_as_a_whole():
     live = applied(
         None, thing(tags=["x"], order=["1"]), "alice", type_=CUSTOM, version="example.io/v1"

@@ -18,7 +18,7 @@ from captfctl.cluster.store import EmbeddedStore
 from captfctl.errors import EnvironmentFault
 from captfctl.local.apiserver import ApiServer
 from captfctl.local.apiserver.tls import ensure_certificates
-from tests.support.clock import START
+from tests.support.clock import START, eventually
 
 
 @pytest.fixture
@@ -144,6 +144,24 @@ def test_stopping_ends_watches_at_once(start):
     assert time.monotonic() - begin < 8
     server.stop()
     connection.close()
+
+
+def test_a_client_that_goes_away_ends_its_watch(start, store, monkeypatch):
+    opened = []
+    watch = EmbeddedStore.watch
+
+    def remember(*arguments, **options):
+        opened.append(watch(*arguments, **options))
+        return opened[-1]
+
+    monkeypatch.setattr(EmbeddedStore, "watch", remember)
+    connection, headers = connect(start())
+    connection.request("GET", "/api/v1/pods?watch=1", headers=headers)
+    answer = connection.getresponse()
+    assert not opened[0].ended
+    answer.close()
+    connection.close()
+    eventually(lambda: opened[0].ended, "the end of the watch")
 
 
 def test_stopping_leaves_no_connection_behind(start):

@@ -182,8 +182,6 @@ class FieldManager:
         owned = mine.union(*(what.fields for owner, what in owners.items() if owner != me))
         kept = field_sets.with_named_parents(owned, self.type)
         gone = field_sets.with_named_parents(last, self.type) - kept - _NOBODYS
-        # A container goes only with all that is in it: what others put there holds it.
-        gone = frozenset(path for path in gone if not _holds(path, kept))
         pruned: Document = field_sets.without(merged, self.type, gone)
         return pruned
 
@@ -198,10 +196,6 @@ def settled(live: Document | None, new: Document) -> Document:
 def _timeless(document: Document) -> tuple[Document, dict[Manager, Ownership]]:
     owners = {m: replace(what, time="") for m, what in read_owners(document).items()}
     return _without_owners(document), owners
-
-
-def _holds(path: Path, kept: FieldSet) -> bool:
-    return any(other[: len(path)] == path for other in kept)
 
 
 def read_owners(document: Document) -> dict[Manager, Ownership]:

@@ -1,4 +1,4 @@
-"""The two patches that need no schema: JSON merge patch (RFC 7386) and JSON patch (RFC 6902)."""
+"""JSON patch (RFC 6902)."""
 
 import copy
 from typing import Any
@@ -8,19 +8,6 @@ import jsonpointer
 
 from captfctl.cluster.errors import BadRequest, Cause, Invalid
 from captfctl.model.resource import Document
-
-
-def merge_patch(target: Any, patch: Any) -> Any:
-    """The target with the patch laid over it: null removes a key, a list replaces the list."""
-    if not isinstance(patch, dict):
-        return patch
-    merged = dict(target) if isinstance(target, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            merged.pop(key, None)
-        else:
-            merged[key] = merge_patch(merged.get(key), value)
-    return merged
 
 
 def json_patch(target: Document, operations: Any) -> Document:

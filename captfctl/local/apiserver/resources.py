@@ -13,10 +13,10 @@ from captfctl.cluster.errors import (
     NotFound,
     UnsupportedMediaType,
 )
-from captfctl.cluster.store import EmbeddedStore, Served, Written
+from captfctl.cluster.store import EmbeddedStore, Served, Written, merge_patch
 from captfctl.local.apiserver import types
 from captfctl.local.apiserver.apply import FieldManager, settled
-from captfctl.local.apiserver.json_patch import json_patch, merge_patch
+from captfctl.local.apiserver.json_patch import json_patch
 from captfctl.local.apiserver.replies import (
     JSON,
     Reply,
