@@ -4,6 +4,7 @@
 JSON, with the options of Kubernetes' requests, are for the API server over it.
 """
 
+from captfctl.cluster.store.merge import merge_patch
 from captfctl.cluster.store.registry import PrinterColumn, Registry, Served
 from captfctl.cluster.store.requests import (
     Deleted,
@@ -34,4 +35,5 @@ __all__ = [
     "WatchOptions",
     "WriteOptions",
     "Written",
+    "merge_patch",
 ]

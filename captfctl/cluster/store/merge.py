@@ -4,14 +4,16 @@ from typing import Any
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
-    """`target` with `patch` merged in; dictionaries of `target` may be changed in place."""
+    """The target with the patch laid over it: null removes a key, a list replaces the list.
+
+    The target is left alone; what the patch does not touch is shared with it.
+    """
     if not isinstance(patch, dict):
         return patch
-    if not isinstance(target, dict):
-        target = {}
+    merged = dict(target) if isinstance(target, dict) else {}
     for key, value in patch.items():
         if value is None:
-            target.pop(key, None)
+            merged.pop(key, None)
         else:
-            target[key] = merge_patch(target.get(key), value)
-    return target
+            merged[key] = merge_patch(merged.get(key), value)
+    return merged
