@@ -244,6 +244,19 @@ def test_a_full_disk_refuses_the_write_and_keeps_the_rest(tmp_path, small_files)
     store.close()
 
 
+def test_a_disk_too_full_to_begin_with_is_named(tmp_path):
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        with pytest.raises(EnvironmentFault) as caught:
+            open_store(tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert str(tmp_path) in str(caught.value)
+    assert "disk" in caught.value.do
+    open_store(tmp_path).close()
+
+
 def test_writing_goes_on_when_there_is_room_again(tmp_path, small_files):
     store = open_store(tmp_path)
     served = secrets_of(store)
