@@ -105,26 +105,32 @@ class ImageTable:
         """`source` names the file the table came from, for messages."""
         self._entries = dict(entries or {})
         self._source = source
+        self._file: Path | None = None
+        self._seen: tuple[int, int] | None = None
 
     @classmethod
     def from_file(cls, path: Path) -> "ImageTable":
-        """Raises `InputError` with the line when the file cannot be used."""
+        """A table that follows later edits of the file.
+
+        Raises `InputError` with the line when the file cannot be used.
+        """
+        table = cls(source=str(path))
+        table._file = path
+        table.refresh()
+        return table
+
+    def refresh(self) -> None:
+        """Read the file again when it has changed. Raises `InputError`; the rows stay then."""
+        if self._file is None:
+            return
         try:
-            text = path.read_text()
-        except (OSError, UnicodeDecodeError) as problem:
-            raise InputError(
-                f"cannot read the image table: {_cause(problem)}", where=str(path)
-            ) from None
-        try:
-            document = YAML(typ="rt").load(text)
-        except MarkedYAMLError as problem:
-            line = problem.problem_mark.line + 1 if problem.problem_mark else 0
-            raise InputError(
-                f"not YAML: {problem.problem}", where=str(Source(str(path), line))
-            ) from None
-        except YAMLError as problem:
-            raise InputError(f"not YAML: {problem}", where=str(path)) from None
-        return cls(_entries(document, path), str(path))
+            found = self._file.stat()
+        except OSError as problem:
+            raise _unreadable(self._file, problem) from None
+        seen = (found.st_mtime_ns, found.st_size)
+        if seen != self._seen:
+            self._entries = _read(self._file)
+            self._seen = seen
 
     def __contains__(self, reference: str) -> bool:
         return reference in self._entries
@@ -166,6 +172,10 @@ class ImageStore:
         """The image of `reference`. Raises `PullError`."""
         if not reference or reference != reference.strip() or " " in reference:
             raise PullError(f"'{reference}' is no image reference", reason="InvalidImageName")
+        try:
+            self._table.refresh()
+        except InputError as problem:
+            raise PullError(f"image {reference}: {problem}", do=problem.do) from None
         try:
             pinned = _DIGEST.search(reference)
             return self._by_digest(reference, pinned[1]) if pinned else self._by_name(reference)
@@ -289,6 +299,31 @@ def _cause(problem: OSError | UnicodeDecodeError) -> str:
         text = problem.strerror or str(problem)
         return f"{text}: {problem.filename}" if problem.filename else text
     return "not UTF-8 text"
+
+
+def _unreadable(path: Path, problem: OSError | UnicodeDecodeError) -> InputError:
+    return InputError(
+        f"cannot read the image table: {_cause(problem)}",
+        where=str(path),
+        do="check the path given with --images",
+    )
+
+
+def _read(path: Path) -> dict[str, Entry]:
+    try:
+        text = path.read_text()
+    except (OSError, UnicodeDecodeError) as problem:
+        raise _unreadable(path, problem) from None
+    try:
+        document = YAML(typ="rt").load(text)
+    except MarkedYAMLError as problem:
+        line = problem.problem_mark.line + 1 if problem.problem_mark else 0
+        raise InputError(
+            f"not YAML: {problem.problem}", where=str(Source(str(path), line))
+        ) from None
+    except YAMLError as problem:
+        raise InputError(f"not YAML: {problem}", where=str(path)) from None
+    return _entries(document, path)
 
 
 def _entries(document: Any, path: Path) -> dict[str, Entry]:

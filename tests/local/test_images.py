@@ -161,3 +161,18 @@ def test_a_module_directory_that_cannot_be_read_is_a_pull_error(
     (module / "dangling.tf").symlink_to("nowhere")
     with pytest.raises(PullError, match="No such file"):
         store(tmp_path, module).pull(REFERENCE)
+
+
+def test_a_row_added_to_the_file_is_found_without_a_restart(
+    tmp_path: Path, module: Path, runtime: Path
+) -> None:
+    file = tmp_path / "images.yaml"
+    file.write_text("")
+    images = ImageStore(ImageTable.from_file(file), tmp_path / "images", str(runtime.parent))
+    with pytest.raises(PullError, match="not found"):
+        images.pull("a/b:v1")
+    file.write_text("a/b:v1: [")
+    with pytest.raises(PullError, match="not YAML"):
+        images.pull("a/b:v1")
+    file.write_text("a/b:v1: {module: module}")
+    assert images.pull("a/b:v1").reference == "a/b:v1"

@@ -9,6 +9,7 @@ pods/<uid>/
   containers/<name>/   see captfctl.local.supervisor.records; termination-log
 """
 
+import contextlib
 import os
 import shutil
 import stat
@@ -99,11 +100,17 @@ class PodDirectory:
         record.tmp_link = str(link)
         return link
 
+    def drop_short_tmp(self, record: Record) -> None:
+        """No process needs the short path any more."""
+        if record.tmp_link and Path(record.tmp_link).is_symlink():
+            with contextlib.suppress(OSError):
+                Path(record.tmp_link).unlink()
+
     def remove(self) -> None:
         """Remove everything; what a module made unwritable is made writable first."""
         record = self.read()
-        if record is not None and record.tmp_link and Path(record.tmp_link).is_symlink():
-            Path(record.tmp_link).unlink(missing_ok=True)
+        if record is not None:
+            self.drop_short_tmp(record)
         _make_removable(self.path)
         shutil.rmtree(self.path, ignore_errors=True)
 

@@ -23,6 +23,7 @@ from captfctl.model.core import Container, Pod
 
 _LONGEST_BACKOFF = 300.0
 _HOSTNAME_MAX = 63
+_FIRST_LOOK = 0.05
 _TMP = "/tmp"  # noqa: S108
 
 log = logging.getLogger(__name__)
@@ -61,6 +62,7 @@ class Preparation:
         self._tokens = Tokens(node.door, pod, node.access, node.clock)
         self._places: dict[str, Path] = {}
         self._pulls = 0
+        self._misses = 0
 
     def place(self, container: Container) -> bool:
         """Do the work of an init container that only copies the runner; False for any other."""
@@ -164,7 +166,8 @@ class Preparation:
 
     def _mount(self) -> None:
         self._directory.make()
-        self._directory.write(self._record)
+        if self._directory.read() is None:
+            self._directory.write(self._record)
         try:
             self._write_access()
             self._write_volumes()
@@ -172,13 +175,17 @@ class Preparation:
             raise self._unmounted(str(problem)) from None
         except OSError as problem:
             raise self._unmounted(f"{problem.strerror}: {problem.filename}") from None
+        self._misses = 0
 
     def _unmounted(self, message: str) -> NotYet:
+        """The per-run Secret comes a moment after the Job (11 §5): look again soon at first."""
+        delay = min(_FIRST_LOOK * 2.0 ** min(self._misses, 20), self._node.settings.mount_retry)
+        self._misses += 1
         return NotYet(
             "ContainerCreating",
             f"MountVolume.SetUp failed: {message}",
-            retry=self._node.settings.mount_retry,
-            event="FailedMount",
+            retry=delay,
+            event="FailedMount" if delay == self._node.settings.mount_retry else "",
         )
 
     def _write_access(self) -> None:

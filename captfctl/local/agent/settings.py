@@ -49,7 +49,8 @@ class AgentSettings:
     """First delay after a reference that the table does not have; doubles up to 300."""
 
     mount_retry: float = 1.0
-    """How often a missing Secret is looked for. A kubelet takes longer; a run should not wait."""
+    """How often a missing Secret is looked for in the end. A kubelet takes longer; a run should not
+    wait."""
 
     kill_wait: float = 10.0
     """How long a supervisor may take to end a tree before the agent does it itself."""

@@ -321,6 +321,7 @@ class PodWorker:
     def _conclude(self) -> None:
         """Tell the end, and let the object go when it is being deleted."""
         assert self._facts.phase in TERMINAL
+        self._directory.drop_short_tmp(self._record)
         self._reporter.report(self._wait)
         if self.pod.metadata.deletion_timestamp is not None:
             self._reporter.release(self._wait)
