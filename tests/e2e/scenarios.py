@@ -23,7 +23,7 @@ from captfctl.model.resources import (
 )
 from captfctl.model.terraform import TerraformCluster
 from captfctl.state.reader import State, read_state
-from tests.e2e.site import ROOT, Site, eventually
+from tests.e2e.site import ROOT, Site, children, eventually
 
 NAME = "quickstart"
 
@@ -51,9 +51,17 @@ class Story:
             text = text.replace("    subnets: 2\n", "")
         self.objects = text
 
-    def create(self) -> None:
+    def replace(self, old: str, new: str) -> None:
+        """Change the objects' text before they are created."""
+        assert old in self.objects
+        self.objects = self.objects.replace(old, new)
+
+    def create(self, **labels: str) -> None:
+        """Create the objects in a new namespace with `labels`."""
         namespace = Namespace(
-            api_version="v1", kind="Namespace", metadata=ObjectMeta(name=self.namespace)
+            api_version="v1",
+            kind="Namespace",
+            metadata=ObjectMeta(name=self.namespace, labels=labels),
         )
         self.door.create(NAMESPACES, namespace)
         self.site.kubectl("apply", "-f", "-", text=self.objects)
@@ -118,9 +126,16 @@ class Story:
         return {pid: line for uid in uids for pid, line in self.site.processes(uid, *words).items()}
 
     def wait_applying(self) -> int:
-        """Wait until Terraform applies; its pid."""
-        eventually(lambda: self.processes("terraform", " apply "), "terraform applies")
-        return next(iter(self.processes("terraform", " apply ")))
+        """Wait until Terraform creates a resource (it holds the lock then); its pid."""
+        eventually(lambda: self._creating() is not None, "terraform creates a resource")
+        pid = self._creating()
+        assert pid is not None
+        return pid
+
+    def _creating(self) -> int | None:
+        """The Terraform whose child is the provisioner of a resource."""
+        applying = self.processes("terraform", " apply ")
+        return next((pid for pid in applying if children(pid, "sleep")), None)
 
     def wait_quiet(self) -> None:
         """No process of a pod is left."""

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from captfctl.cluster.live import LiveDoor
@@ -16,6 +16,11 @@ from captfctl.cluster.live import LiveDoor
 ROOT = Path(__file__).parents[2]
 CAPTFCTL = Path(sys.executable).with_name("captfctl")
 IMAGE = "registry.example.com/quickstart/cluster:v1"
+QUICK_IMAGE = "registry.example.com/quick/cluster:v1"
+"""The same with a runtime that does nothing but keep its state: for many objects at once."""
+
+QUICKSTART = ROOT / "examples" / "quickstart" / "module"
+QUICK_RUNTIME = ROOT / "tests" / "tools" / "quick_runtime.py"
 
 
 def eventually(check: Callable[[], object], what: str, seconds: float = 60.0) -> None:
@@ -38,9 +43,14 @@ class Site(ABC):
         self.images = folder / "images.yaml"
         self.kubeconfig = folder / "kubeconfig"
         folder.mkdir(parents=True, exist_ok=True)
-        self.images.write_text(
-            f"{IMAGE}:\n  module: {ROOT / 'examples' / 'quickstart' / 'module'}\n"
-        )
+        self.images.write_text("")
+        self.add_image(IMAGE, module=QUICKSTART)
+        self.add_image(QUICK_IMAGE, module=QUICKSTART, runtime=QUICK_RUNTIME)
+
+    def add_image(self, reference: str, **row: Path) -> None:
+        """One more row of the image table; before the start."""
+        fields = "".join(f"  {name}: {value}\n" for name, value in row.items())
+        self.images.write_text(f"{self.images.read_text()}{reference}:\n{fields}")
 
     @abstractmethod
     def start(self) -> None: ...
@@ -99,11 +109,29 @@ def command_lines() -> Iterator[tuple[int, str]]:
                     yield int(entry.name), line
 
 
+def children(parent: int, word: str) -> list[int]:
+    """Child processes of `parent` whose command line has `word`."""
+    found = []
+    for pid, line in command_lines():
+        with contextlib.suppress(OSError):
+            stat = Path(f"/proc/{pid}/stat").read_text()
+            if word in line and int(stat.rpartition(")")[2].split()[1]) == parent:
+                found.append(pid)
+    return found
+
+
 class Captfctl:
     """A captfctl command in the background, with its output in a file."""
 
-    def __init__(self, log: Path, *arguments: str, **environment: str) -> None:
+    def __init__(
+        self,
+        log: Path,
+        *arguments: str,
+        command: Sequence[str] = (str(CAPTFCTL),),
+        **environment: str,
+    ) -> None:
         self.log = log
+        self._command = command
         self._arguments = arguments
         self._environment = environment
         self.child: subprocess.Popen[bytes] | None = None
@@ -113,7 +141,7 @@ class Captfctl:
         self.log.write_bytes(b"")
         with self.log.open("ab") as output:
             self.child = subprocess.Popen(
-                [CAPTFCTL, *self._arguments],
+                [*self._command, *self._arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -128,6 +156,15 @@ class Captfctl:
 
     def output(self) -> str:
         return self.log.read_text(errors="replace")
+
+    def signal(self, number: signal.Signals) -> None:
+        assert self.child is not None
+        self.child.send_signal(number)
+
+    def wait(self, seconds: float) -> int:
+        """Until it ends by itself; the exit code."""
+        assert self.child is not None
+        return self.child.wait(seconds)
 
     def kill(self) -> None:
         assert self.child is not None
