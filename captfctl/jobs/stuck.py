@@ -1,23 +1,23 @@
 """Jobs whose pod cannot start (11 §7)."""
 
+import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from captfctl.clock import Clock
-from captfctl.cluster.door import Door
+from captfctl.cluster.door import Door, Propagation
 from captfctl.cluster.errors import NotFound
-from captfctl.jobs.prune import delete_job
 from captfctl.jobs.pulling import is_missing_image, remaining_images, running_image, waiting_pull
-from captfctl.jobs.results import created_at, op_of, pods_of
+from captfctl.jobs.results import created_at, is_finished, op_of, pods_of
 from captfctl.model import names
 from captfctl.model.conditions import cut
 from captfctl.model.core import ContainerStateWaiting, Job, Pod
 from captfctl.model.events import Note
 from captfctl.model.ops import Op
 from captfctl.model.owner import Owner
-from captfctl.model.resources import SECRETS
+from captfctl.model.resources import JOBS, SECRETS
 from captfctl.state.records import Records, mark_unpullable, unpullable_images
 
 MISSING_SECRET_AFTER = timedelta(seconds=60)
@@ -64,11 +64,16 @@ class _Check:
     def age(self) -> timedelta:
         return self.now - created_at(self.job)
 
-    def remove(self) -> None:
+    def remove(self) -> bool:
         """Take the Job off `status.activeJob` on the server, then delete it.
 
-        In this order: a Job that is named there and gone counts as an apply that vanished.
+        In this order: a Job that is named there and gone counts as an apply that vanished. False,
+        and nothing is done, when the Job has ended: the cache is behind, and its Secret is missing
+        because it was read already.
         """
+        current = self._unfinished()
+        if current is None:
+            return False
         owner = self.owner
         live = self.door.get(owner.resource, owner.name, owner.namespace)
         if live.status.active_job is not None:
@@ -80,7 +85,29 @@ class _Check:
                 resource_version=self.resource_version,
                 subresource="status",
             )
-        delete_job(self.door, self.job)
+        self._delete(current)
+        return True
+
+    def _unfinished(self) -> Job | None:
+        meta = self.job.metadata
+        try:
+            live = self.door.get(JOBS, meta.name, meta.namespace)
+        except NotFound:
+            return None
+        return live if live.metadata.uid == meta.uid and not is_finished(live) else None
+
+    def _delete(self, job: Job) -> None:
+        """Only in the version that was looked at: it must not have ended since."""
+        meta = job.metadata
+        with contextlib.suppress(NotFound):
+            self.door.delete(
+                JOBS,
+                meta.name,
+                meta.namespace,
+                uid=meta.uid,
+                resource_version=meta.resource_version,
+                propagation=Propagation.BACKGROUND,
+            )
 
     def note(self, reason: str, text: str) -> Note:
         return Note(reason, text, warning=True, job=self.job.metadata.name)
@@ -128,7 +155,8 @@ def _missing_secret(check: _Check) -> Stuck | None:
         return None
     if any(pod.status.phase != "Pending" for pod in check.pods()):
         return None
-    check.remove()
+    if not check.remove():
+        return None
     text = f"Job {check.job.metadata.name} had no Secret with its inputs and could not start"
     note = check.note("StuckJobDeleted", text)
     return Stuck(StuckKind.MISSING_SECRET, deleted=True, message=text, notes=(note,))
@@ -154,7 +182,8 @@ def _container_config(check: _Check) -> Stuck | None:
         waiting = next((w for w in _waiting(pod) if w.reason in _CONFIG_REASONS), None)
         if waiting is None:
             continue
-        check.remove()
+        if not check.remove():
+            return None
         text = (
             f"Job {check.job.metadata.name} could not start: {waiting.reason}: "
             f"{cut(waiting.message, _MESSAGE_MAX)}"
@@ -184,9 +213,8 @@ def _image_pull(check: _Check, records: Records, spec_image: str, *, paused: boo
     if left and is_missing_image(waiting.reason, waiting.message) and _list(check, image):
         return _fall_back(check, image, problem, left[0])
     message = f"Job {check.job.metadata.name}: image {image} cannot be pulled: {problem}"
-    if paused:
-        check.remove()
-    return Stuck(StuckKind.IMAGE_PULL, deleted=paused, message=message, failed=True)
+    removed = paused and check.remove()
+    return Stuck(StuckKind.IMAGE_PULL, deleted=removed, message=message, failed=True)
 
 
 def _list(check: _Check, image: str) -> bool:
@@ -194,8 +222,9 @@ def _list(check: _Check, image: str) -> bool:
     return mark_unpullable(check.door, check.owner, image, check.now) is not None
 
 
-def _fall_back(check: _Check, image: str, problem: str, next_image: str) -> Stuck:
-    check.remove()
+def _fall_back(check: _Check, image: str, problem: str, next_image: str) -> Stuck | None:
+    if not check.remove():
+        return None
     text = (
         f"image {image} cannot be pulled ({problem}): Job {check.job.metadata.name} is deleted, "
         f"the next one runs {next_image}"

@@ -11,12 +11,12 @@ from captfctl.reconcile.context import Pass
 
 _APPLIED = ConditionValue(TRUE, "InputsApplied", "")
 _PENDING = frozenset({"ApplyPending", "AwaitingApproval", "ApplyRunning"})
-NOW = timedelta(0)
+NO_REQUEUE = timedelta(0)
 
 
 def finish(
     p: Pass,
-    requeue: timedelta = NOW,
+    requeue: timedelta = NO_REQUEUE,
     apply_condition: ConditionValue | None = None,
     *,
     awaiting_approval: str = "",

@@ -294,7 +294,7 @@ class Simulation:
         for jobs in running.values():
             if len(jobs) > 1:
                 raise Broken(f"several live Jobs of one object: {jobs}")
-        if len(self.metrics.runs) != len(set(self.metrics.runs)):
+        if len(self.metrics.uids) != len(set(self.metrics.uids)):
             raise Broken(f"a Job was counted twice: {self.metrics.runs}")
         for key in self.keys:
             self._check_gone(key)

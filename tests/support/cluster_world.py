@@ -89,6 +89,7 @@ class CountingMetrics(NoMetrics):
 
     def __init__(self) -> None:
         self.runs: list[str] = []
+        self.uids: list[str] = []
         self.waits: list[str] = []
         self.decisions: list[tuple[str, str]] = []
         self.forgotten: list[str] = []
@@ -96,6 +97,7 @@ class CountingMetrics(NoMetrics):
 
     def run_finished(self, kind, run):
         self.runs.append(run.run.name)
+        self.uids.append(run.run.job.metadata.uid)
 
     def lease_wait(self, kind, reason):
         self.waits.append(reason)
