@@ -92,7 +92,10 @@ MANAGER = (
         "Jobs and Secrets owned by the object",
     ),
     Permission(
-        INFRASTRUCTURE, DEPENDENTS, READ, "machines and pools that a cluster's deletion waits for"
+        INFRASTRUCTURE,
+        DEPENDENTS,
+        ("list", "watch"),
+        "machines and pools that a cluster's deletion waits for",
     ),
     Permission(INFRASTRUCTURE, IDENTITIES, READ, "credentials of the runs"),
     Permission(

@@ -76,6 +76,8 @@ class HttpServer:
 
     def start(self) -> None:
         self._thread.start()
+        host, port = self._server.server_address[:2]
+        log.info("%s is served on %s:%d", self._thread.name, host or "*", port)
 
     def stop(self) -> None:
         if self._thread.ident is not None:

@@ -157,8 +157,15 @@ class ControlPlane:
         (self.folder / "audit-policy.json").write_text(json.dumps(AUDIT_POLICY))
         self.write_kubeconfig(self.kubeconfig, self.token)
 
-    def write_kubeconfig(self, path: Path, token: str, namespace: str = "default") -> None:
-        """A kubeconfig for `token` against this server."""
+    @property
+    def ca_path(self) -> Path:
+        """What verifies the API server."""
+        return self.folder / "certs" / "apiserver.crt"
+
+    def write_kubeconfig(
+        self, path: Path, token: str, *, server: str = "", ca_path: Path | None = None
+    ) -> None:
+        """A kubeconfig for `token` against this server, or a proxy before it."""
         config = {
             "apiVersion": "v1",
             "kind": "Config",
@@ -167,8 +174,8 @@ class ControlPlane:
                 {
                     "name": "test",
                     "cluster": {
-                        "server": self.url,
-                        "certificate-authority": str(self.folder / "certs" / "apiserver.crt"),
+                        "server": server or self.url,
+                        "certificate-authority": str(ca_path or self.ca_path),
                     },
                 }
             ],
@@ -176,7 +183,7 @@ class ControlPlane:
             "contexts": [
                 {
                     "name": "test",
-                    "context": {"cluster": "test", "user": "test", "namespace": namespace},
+                    "context": {"cluster": "test", "user": "test", "namespace": "default"},
                 }
             ],
         }
@@ -220,7 +227,7 @@ class ControlPlane:
         return [
             f"--kubeconfig={self.kubeconfig}",
             f"--service-account-private-key-file={self.folder / 'service-accounts.key'}",
-            f"--root-ca-file={self.folder / 'certs' / 'apiserver.crt'}",
+            f"--root-ca-file={self.ca_path}",
             f"--cert-dir={self.folder / 'controller-manager-certs'}",
             f"--secure-port={free_port()}",
             "--bind-address=127.0.0.1",
@@ -239,7 +246,7 @@ class ControlPlane:
 
     def request(self, path: str, *, timeout: float = 10.0) -> bytes:
         """GET as the administrator; the answer's body."""
-        context = ssl.create_default_context(cafile=str(self.folder / "certs" / "apiserver.crt"))
+        context = ssl.create_default_context(cafile=str(self.ca_path))
         request = urllib.request.Request(
             self.url + path, headers={"Authorization": f"Bearer {self.token}"}
         )

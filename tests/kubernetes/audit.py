@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-
 # A watch is answered when it starts; its end may be an hour away.
 _TELLING = {"watch": "ResponseStarted"}
 

@@ -1,8 +1,10 @@
 """A real control plane as a site of the scenarios."""
 
 import contextlib
-import subprocess
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -10,13 +12,25 @@ from captfctl.cluster.live import LiveDoor
 from captfctl.install.manifests import manifests
 from captfctl.install.workload import SERVICE_ACCOUNT, InstallOptions
 from captfctl.model.core import TokenRequest
-from captfctl.model.resources import SERVICE_ACCOUNTS
+from captfctl.model.resource import Document, Resource
+from captfctl.model.resources import (
+    SERVICE_ACCOUNTS,
+    TERRAFORM_MACHINE_POOLS,
+    TERRAFORM_MACHINES,
+)
 from tests.controlplane.assets import Assets
-from tests.controlplane.processes import ClusterApi, ControlPlane, free_port
-from tests.e2e.site import Captfctl, Site, eventually
+from tests.controlplane.processes import ClusterApi, ControlPlane
+from tests.e2e.site import QUICKSTART, Captfctl, Site
+from tests.kubernetes import skewed
 
 NAMESPACE = "captf-system"
 MANAGER_IMAGE = "registry.example.com/captfctl:test"
+TOFU_IMAGE = "registry.example.com/quickstart/tofu:v1"
+TIME_IMAGE = "registry.example.com/time/cluster:v1"
+TIME_TOFU_IMAGE = "registry.example.com/time/tofu:v1"
+TIME_MODULE = Path(__file__).parent / "modules" / "time"
+DEPENDENTS = (TERRAFORM_MACHINES, TERRAFORM_MACHINE_POOLS)
+STARTED = "manager started"
 _TOKEN_SECONDS = 6 * 3600
 
 
@@ -29,10 +43,12 @@ class RealSite(Site):
 
     serves_logs = False  # the node has no kubelet port
 
-    def __init__(self, folder: Path, assets: Assets, *, runtime: str = "") -> None:
+    def __init__(self, folder: Path, assets: Assets) -> None:
         super().__init__(folder)
-        if runtime:
-            self.images.write_text(self.images.read_text() + f"  runtime: {runtime}\n")
+        tofu = assets["tofu"]
+        self.add_image(TOFU_IMAGE, module=QUICKSTART, runtime=tofu)
+        for image, runtime in ((TIME_IMAGE, {}), (TIME_TOFU_IMAGE, {"runtime": tofu})):
+            self.add_image(image, module=TIME_MODULE, providers=assets.provider_mirror, **runtime)
         self.plane = ControlPlane(assets, folder / "plane")
         self.cluster_api = ClusterApi(self.plane)
         self.kubeconfig = self.plane.kubeconfig
@@ -71,12 +87,15 @@ class RealSite(Site):
         """`captfctl manifests | kubectl apply --server-side -f -`, and a token for the manager."""
         documents = manifests(InstallOptions(image=MANAGER_IMAGE, replicas=1))
         kept = [document for document in documents if document["kind"] != "Deployment"]
-        whole = {"apiVersion": "v1", "kind": "List", "items": kept}
-        self.kubectl("apply", "--server-side", "-f", "-", text=msgspec.json.encode(whole).decode())
+        self.apply([*kept, *(dependent_crd(resource) for resource in DEPENDENTS)])
         self.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
         with contextlib.closing(self.door()) as door:
-            token = self.token(door, SERVICE_ACCOUNT, NAMESPACE)
-        self.plane.write_kubeconfig(self.manager_kubeconfig, token)
+            self.manager_token = self.token(door, SERVICE_ACCOUNT, NAMESPACE)
+        self.plane.write_kubeconfig(self.manager_kubeconfig, self.manager_token)
+
+    def apply(self, documents: Sequence[Document]) -> None:
+        whole = {"apiVersion": "v1", "kind": "List", "items": documents}
+        self.kubectl("apply", "--server-side", "-f", "-", text=msgspec.json.encode(whole).decode())
 
     @staticmethod
     def token(door: LiveDoor, account: str, namespace: str) -> str:
@@ -90,28 +109,54 @@ class RealSite(Site):
         )
         return str(answer.status["token"])
 
-    def add_manager(self, name: str, *flags: str, kubeconfig: Path | None = None) -> Captfctl:
-        """Start a manager process; several are told apart by `name`."""
+    def add_manager(
+        self, name: str, *flags: str, kubeconfig: Path | None = None, skew: int = 0
+    ) -> Captfctl:
+        """Start a manager process; several are told apart by `name`. Later flags win.
+
+        Its clock is `skew` seconds ahead.
+        """
         manager = Captfctl(
             self.folder / f"manager-{name}.log",
             "manage",
             f"--kubeconfig={kubeconfig or self.manager_kubeconfig}",
             f"--runner-image={MANAGER_IMAGE}",
-            f"--health-addr=127.0.0.1:{free_port()}",
-            f"--diagnostics-address=127.0.0.1:{free_port()}",
-            "--insecure-diagnostics",
+            "--health-addr=127.0.0.1:0",
+            "--diagnostics-address=127.0.0.1:0",
             *flags,
+            command=skewed.command(skew),
             POD_NAMESPACE=NAMESPACE,
             SERVICE_ACCOUNT_NAME=SERVICE_ACCOUNT,
         )
-        manager.start("manager started")
+        manager.start(STARTED)
         self.managers[name] = manager
         return manager
+
+    @contextlib.contextmanager
+    def without_manager(self) -> Iterator[None]:
+        """No manager but those that the caller adds, until the block ends."""
+        first = self.managers.pop("a")
+        first.terminate()
+        try:
+            yield
+        finally:
+            for manager in self.managers.values():
+                if manager.alive:
+                    manager.terminate()
+            self.managers = {"a": first}
+            first.start(STARTED)
+
+    @staticmethod
+    def port(manager: Captfctl, server: str) -> int:
+        """Where a manager's `health` or `diagnostics` server listens, by its log."""
+        found = re.search(rf"{server} is served on [^ ]*:(\d+)", manager.output())
+        assert found, manager.output()
+        return int(found[1])
 
     def crash_manager(self) -> None:
         manager = self.managers["a"]
         manager.kill()
-        manager.start("manager started")
+        manager.start(STARTED)
 
     def crash_node(self) -> None:
         self.node.kill()
@@ -122,9 +167,25 @@ class RealSite(Site):
         return self.folder / "node" / "node"
 
 
-def run(*command: str) -> str:
-    """A command's output."""
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
-
-
-__all__ = ["MANAGER_IMAGE", "NAMESPACE", "RealSite", "eventually"]
+def dependent_crd(resource: Resource[Any]) -> Document:
+    """A kind of its own as far as the manager knows it: objects that a deletion waits for."""
+    names = {"kind": resource.kind, "plural": resource.plural, "singular": resource.kind.lower()}
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": resource.name},
+        "spec": {
+            "group": resource.group,
+            "names": names,
+            "scope": "Namespaced",
+            "versions": [
+                {
+                    "name": resource.version,
+                    "served": True,
+                    "storage": True,
+                    "schema": {"openAPIV3Schema": schema},
+                }
+            ],
+        },
+    }

@@ -1,6 +1,11 @@
 """The manager and the runner have what they use and use what they have."""
 
 import contextlib
+import json
+import ssl
+import urllib.error
+import urllib.request
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -8,6 +13,7 @@ from captfctl.cluster.errors import Forbidden
 from captfctl.cluster.live import LiveDoor
 from captfctl.install import permissions
 from captfctl.install.permissions import Permission
+from captfctl.model import keys, names
 from captfctl.model.core import (
     Container,
     Job,
@@ -20,6 +26,7 @@ from captfctl.model.core import (
     Subject,
 )
 from captfctl.model.meta import ObjectMeta, OwnerReference
+from captfctl.model.ops import Op
 from captfctl.model.resources import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
@@ -29,7 +36,6 @@ from captfctl.model.resources import (
     SERVICE_ACCOUNTS,
     TERRAFORM_CLUSTERS,
 )
-from tests.e2e import scenarios
 from tests.e2e.scenarios import NAME, Story
 from tests.e2e.site import eventually
 from tests.kubernetes.audit import requests
@@ -64,10 +70,131 @@ def refused(site, user: str) -> list[str]:
     ]
 
 
-def test_a_whole_life_needs_every_permission_of_the_manager_and_no_other(site):
+def story_of_everything(site) -> Story:
+    """One object that needs whatever the manager can do, from before its birth to its death.
+
+    Its identity allows namespaces by label, its variables come from a ConfigMap, a lease and a
+    state lock of runs that are no more are in its way, its ServiceAccount and its credentials
+    change, and only its last Job is kept.
+    """
     story = Story(site, "rights")
-    scenarios.lives_and_dies(story)
+    story.replace("list: [rights]", "selector: {matchLabels: {team: rights}}")
+    story.replace(
+        "  variables:\n", "  variablesFrom: [{configMapRef: {name: zone}}]\n  variables:\n"
+    )
+    story.replace("    region: eu-north\n", "")
+    story.objects += f"---\n{ZONE}---\n{RUNNER_ACCOUNT}---\n{lease_of_nobody(story)}"
+    story.create(team="rights")
+    story.wait_settled()
+    assert json.loads(bytes(story.state().outputs["exports"].value))["region"] == "eu-south"
+
+    story.site.kubectl("apply", "-f", "-", text=lock_of_nobody(story))
+    rotated = {"stringData": {"QUICKSTART_TOKEN": "another"}}
+    patch(story, "secret/quickstart-credentials", rotated)
+    jobs = {"serviceAccountName": "runs", "successfulJobsHistoryLimit": 1}
+    patch(story, f"terraformcluster/{NAME}", {"spec": {"variables": {"subnets": 3}, "jobs": jobs}})
+    eventually(lambda: applied(story, "2"), f"the second apply: {story.explain()}", 90)
+    assert mirrored(story) == b"another"
+
+    site.kubectl("delete", "cluster", NAME, "-n", story.namespace, "--timeout=90s")
     eventually(lambda: ("", "serviceaccounts", "delete") in used(site, MANAGER), "the sweep", 30)
+    return story
+
+
+ZONE = f"""
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: zone, namespace: rights, labels: {{{keys.VARIABLES}: "true"}}}}
+data: {{region: eu-south}}
+"""
+RUNNER_ACCOUNT = f"""
+apiVersion: v1
+kind: ServiceAccount
+metadata: {{name: runs, namespace: rights, labels: {{{keys.RUNNER}: "true"}}}}
+"""
+
+
+def suffix(story: Story) -> str:
+    return names.state_suffix("TerraformCluster", story.namespace, NAME)
+
+
+def lease_of_nobody(story: Story) -> str:
+    """The run lease of a Job that was never created, by a manager that died two minutes ago."""
+    taken = datetime.now(UTC) - timedelta(seconds=120)
+    return f"""
+apiVersion: coordination.k8s.io/v1
+kind: Lease
+metadata:
+  name: {names.run_lease(suffix(story))}
+  namespace: {story.namespace}
+  annotations: {{{keys.LEASE_ACQUIRED_AT}: "{taken.isoformat()}"}}
+spec: {{holderIdentity: captf-c-{NAME}-apply-a1-000000, leaseDurationSeconds: 4500}}
+"""
+
+
+def lock_of_nobody(story: Story) -> str:
+    """The state lock of a run whose pod is gone."""
+    pod = f"captf-c-{NAME}-apply-a1-000000-x7k2p"
+    info = json.dumps({"ID": "lock-1", "Operation": "OperationTypeApply", "Who": f"root@{pod}"})
+    return f"""
+apiVersion: coordination.k8s.io/v1
+kind: Lease
+metadata:
+  name: {names.state_lock(suffix(story))}
+  namespace: {story.namespace}
+  annotations: {{{keys.LOCK_INFO}: '{info}'}}
+spec: {{holderIdentity: lock-1}}
+"""
+
+
+def patch(story: Story, what: str, change: dict) -> None:
+    text = json.dumps(change)
+    story.site.kubectl("patch", what, "-n", story.namespace, "--type=merge", "-p", text)
+
+
+def applied(story: Story, attempt: str) -> bool:
+    jobs = story.jobs(Op.APPLY)
+    return story.settled() and [job.metadata.labels[keys.ATTEMPT] for job in jobs] == [attempt]
+
+
+def mirrored(story: Story) -> bytes:
+    mirror = story.door.get(SECRETS, names.credentials_mirror(story.namespace), story.namespace)
+    return mirror.data["QUICKSTART_TOKEN"]
+
+
+def scrape(site) -> None:
+    """Read the metrics of a manager that asks who one is, as an account that may."""
+    account = "\n".join(
+        [
+            "apiVersion: v1",
+            "kind: ServiceAccount",
+            f"metadata: {{name: scraper, namespace: {NAMESPACE}}}",
+        ]
+    )
+    site.kubectl("apply", "-f", "-", text=account)
+    site.kubectl(
+        "create",
+        "clusterrolebinding",
+        "test-scraper",
+        f"--clusterrole={permissions.METRICS_ROLE}",
+        f"--serviceaccount={NAMESPACE}:scraper",
+    )
+    with contextlib.closing(site.door()) as door:
+        token = site.token(door, "scraper", NAMESPACE)
+    port = site.port(site.managers["a"], "diagnostics")
+    context = ssl._create_unverified_context()
+    url = f"https://127.0.0.1:{port}/metrics"
+    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})
+    with urllib.request.urlopen(request, timeout=10, context=context) as answer:
+        assert b"captf_build_info" in answer.read()
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        other = {"Authorization": f"Bearer {site.plane.token[::-1]}"}
+        urllib.request.urlopen(urllib.request.Request(url, headers=other), context=context)
+
+
+def test_a_whole_life_needs_every_permission_of_the_manager_and_no_other(site):
+    story_of_everything(site)
+    scrape(site)
 
     assert refused(site, MANAGER) == []
     seen = used(site, MANAGER)
