@@ -334,3 +334,29 @@ def test_a_job_of_the_status_that_exists_nowhere_is_forgotten(ready: World):
     ready.settle(2)
     assert ready.obj.status.active_job is None
     assert ready.running() == []
+
+
+def test_a_job_that_ended_is_never_removed_as_stuck_by_an_outdated_cache(world: World):
+    world.settle(2)
+    job = world.active_job()
+    cache = Stale(world)
+    world.runner.end(job, ok=True, result={"op": "apply"})
+    world.runner.write_state(job, {})
+    world.run()  # another manager reads it and deletes its Secret
+    world.runner._remove_pod(job)
+    world.advance(seconds=120)
+    with pytest.raises(Conflict):
+        world.run(world.env(cache=cache))
+    assert [found.metadata.name for found in world.jobs()].count(job.metadata.name) == 1
+
+
+def test_a_start_that_fails_before_its_job_gives_the_leases_back(ready: World):
+    ready.edit(variables('{"region":"eu-2"}'))
+
+    def stale(*_, **__):
+        raise Conflict("changed meanwhile")
+
+    with pytest.raises(Conflict):
+        ready.run(ready.env(Overridden(ready.writes, patch={"terraformclusters": stale})))
+    assert ready.leases() == []
+    assert ready.running() == []
