@@ -1,6 +1,7 @@
 """Creating, changing and deleting, each as one read-check-commit that is repeated when it raced."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from captfctl.cluster.errors import AlreadyExists, BadRequest, Cause
 from captfctl.cluster.store import as_described, deletion, metadata
@@ -36,6 +37,8 @@ def create(
     engine: Engine, served: Served, document: Document, namespace: str, options: WriteOptions
 ) -> Written:
     got = read(served, document, options.field_validation)
+    if options.manage:  # what the kind itself fills in below is nobody's
+        got = replace(got, document=options.manage(None, got.document))
     meta = got.document["metadata"]
     metadata.place(meta, served.resource.namespaced, namespace)
     if served.resource.namespaced and not meta["namespace"]:
@@ -67,7 +70,7 @@ def _rename(engine: Engine, served: Served, document: Document) -> None:
 
 
 def _create(engine: Engine, served: Served, got: Read, options: WriteOptions) -> Written:
-    document = options.manage(None, got.document) if options.manage else got.document
+    document = got.document
     meta = document["metadata"]
     _raise(served, meta, _check(engine, served, document, None, ""))
     if options.dry_run:

@@ -1,6 +1,6 @@
 """Server-side apply, and the bookkeeping of who set which field (`metadata.managedFields`)."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -66,7 +66,7 @@ class Ownership:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldManager:
-    """Who writes, to which kind, and when.
+    """Who writes, to which kind, and when. `empty` is what objects of the kind always consist of.
 
     `status`: the kind has a status subresource, so that a write goes either to the status or to
     everything else.
@@ -78,6 +78,7 @@ class FieldManager:
     now: datetime
     subresource: str = ""
     status: bool = False
+    empty: Document = field(default_factory=dict)
 
     def track(self, live: Document | None, new: Document) -> Document:
         """`new`, a create or update in place of `live`, with its managedFields brought up to date.
@@ -86,7 +87,7 @@ class FieldManager:
         brings along are taken over (a client may correct them); none at all: those of `live`.
         """
         owners = self._starting_point(live, new)
-        difference = self._compare(live or {}, new)
+        difference = self._compare(live or self.empty, new)
         changed = difference.changed - _NOBODYS
         owners = _give_up(owners, difference.changed | difference.removed)
         if changed:

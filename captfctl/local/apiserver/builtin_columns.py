@@ -306,7 +306,7 @@ def _binding(binding: core.RoleBinding, now: datetime) -> Cells:
 
 
 _BINDING_COLUMNS = (NAME, _column("Role"), AGE, *_wide("Users", "Groups", "ServiceAccounts"))
-_CREATED = _column("Created At", format_="date-time")
+_CREATED = _column("Created At", type_="date")
 
 COLUMNS: dict[tuple[str, str], Columns] = {
     ("", "Pod"): _kind(

@@ -5,6 +5,7 @@ A path is a tuple of elements in the spelling of `fieldsV1`: `f:name` a field or
 that are members; its parents are members only when they are in it themselves.
 """
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -278,18 +279,35 @@ def merge(live: Any, applied: Any, type_: Type, path: Path = ()) -> Any:
 
 
 def _merge_lists(live: list[Any], applied: list[Any], type_: Type, path: Path) -> list[Any]:
-    """Applied items in their own order; the others stay behind the item they followed."""
-    before = _by_element(live, type_, path)
-    after = _by_element(applied, type_, path)
+    """Applied items in their own order, the others between them where they were.
+
+    Step by step as in Kubernetes, so that the order comes out the same.
+    """
+    before, after = _by_element(live, type_, path), _by_element(applied, type_, path)
+    left, right = deque(before), deque(after)
+    shared = deque(element for element in after if element in before)
     result: list[Any] = []
-    waiting = list(before)
-    for element, item in after.items():
-        if element not in before:
+    done: set[str] = set()
+    while left or right:
+        same = bool(left and right) and left[0] == right[0]
+        if left and not same:
+            if left[0] not in after:
+                result.append(before[left.popleft()])
+                continue
+            if right and shared and left[0] != shared[0]:
+                left.popleft()  # its turn comes in the applied order
+                continue
+            if left[0] in done:
+                left.popleft()
+        if right:
+            element = right.popleft()
+            if same:
+                left.popleft()
+            if shared and shared[0] == element:
+                shared.popleft()
+            done.add(element)
+            item = after[element]
+            if element in before:
+                item = merge(before[element], item, type_.items, (*path, element))
             result.append(item)
-            continue
-        if element in waiting:
-            place = waiting.index(element)
-            result += [before[other] for other in waiting[:place] if other not in after]
-            del waiting[: place + 1]
-        result.append(merge(before[element], item, type_.items, (*path, element)))
-    return result + [before[other] for other in waiting if other not in after]
+    return result

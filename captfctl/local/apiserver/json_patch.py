@@ -6,14 +6,15 @@ from typing import Any
 import jsonpatch
 import jsonpointer
 
-from captfctl.cluster.errors import BadRequest, Cause, Invalid
+from captfctl.cluster.errors import BadRequest
+from captfctl.local.apiserver.refusals import UnfitPatch
 from captfctl.model.resource import Document
 
 
 def json_patch(target: Document, operations: Any) -> Document:
     """The target after the operations, in order; the target itself is left alone.
 
-    Raises `BadRequest` for what is no list of operations, `Invalid` for an operation that does
+    Raises `BadRequest` for what is no list of operations, `UnfitPatch` for an operation that does
     not fit the object: a path that is not there, a `test` that fails.
     """
     if not isinstance(operations, list) or not all(isinstance(op, dict) for op in operations):
@@ -34,10 +35,6 @@ def _step(target: Any, operation: Document, number: int) -> Any:
     except (jsonpatch.InvalidJsonPatch, TypeError):
         raise BadRequest(f"{what} is not a JSON patch operation") from None
     except jsonpatch.JsonPatchTestFailed:
-        raise _refused(f"{what}: the value is another one") from None
+        raise UnfitPatch(f"{what}: the value is another one") from None
     except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, KeyError, IndexError):
-        raise _refused(f"{what}: there is no such place in the object") from None
-
-
-def _refused(what: str) -> Invalid:
-    return Invalid(what, (Cause("", what),))
+        raise UnfitPatch(f"{what}: there is no such place in the object") from None

@@ -6,6 +6,8 @@ from typing import Any
 import msgspec
 
 from captfctl.cluster.errors import ApiError, Cause, Invalid, TooManyRequests
+from captfctl.local.apiserver.apply import ApplyConflict
+from captfctl.local.apiserver.refusals import ABOUT_THE_REQUEST, InvalidOptions
 from captfctl.local.apiserver.requests import Target
 
 JSON = "application/json"
@@ -80,6 +82,10 @@ def success(subject: Subject, uid: str) -> Reply:
 def failure_status(error: ApiError, subject: Subject) -> Status:
     """The Status for an error. Its `details` name what the request was about."""
     causes: tuple[Cause, ...] = getattr(error, "causes", ())
+    if isinstance(error, InvalidOptions):
+        subject = Subject(InvalidOptions.GROUP, kind=error.kind)
+    elif isinstance(error, (*ABOUT_THE_REQUEST, ApplyConflict)):
+        subject = Subject()
     kind = subject.kind if isinstance(error, Invalid) else subject.plural
     details = _Details(
         name=subject.name,

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from captfctl.cluster.door import Propagation
-from captfctl.cluster.errors import ApiError, BadRequest, Cause, Invalid, NotFound
+from captfctl.cluster.errors import BadRequest, NotFound
 from captfctl.cluster.store import (
     DeleteOptions,
     FieldValidation,
@@ -18,10 +18,18 @@ from captfctl.cluster.store import (
 )
 from captfctl.local.apiserver import protobuf
 from captfctl.local.apiserver.auth import Identity
+from captfctl.local.apiserver.refusals import InvalidOptions, NotAcceptable
 from captfctl.local.apiserver.tables import IncludeObject
 from captfctl.model.resource import Document
 
 MAX_MANAGER = 128
+NOT_SUPPORTED = "FieldValueNotSupported"
+OPTIONS = {
+    "POST": "CreateOptions",
+    "PUT": "UpdateOptions",
+    "PATCH": "PatchOptions",
+    "DELETE": "DeleteOptions",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +91,6 @@ class Accepted:
 JSON_TYPES = frozenset({"application/json", "application/yaml", "application/*", "*/*", ""})
 
 
-class NotAcceptable(ApiError):
-    code = "NotAcceptable"
-    status = 406
-    reason = "NotAcceptable"
-
-
 def parse_accept(header: str) -> Accepted:
     """Raises `NotAcceptable` when nothing in the header can be made."""
     for entry in (header or "*/*").split(","):
@@ -147,14 +149,15 @@ class ApiRequest:
     def optional_number(self, name: str) -> int | None:
         return self.number(name) if self.query.get(name) else None
 
+    def invalid_option(self, field: str, message: str, reason: str) -> InvalidOptions:
+        """The error for a wrong option of this request."""
+        return InvalidOptions(OPTIONS.get(self.method, "ListOptions"), field, message, reason)
+
     @property
     def dry_run(self) -> bool:
         wanted = self.query.get("dryRun", "")
         if wanted not in ("", "All"):
-            raise Invalid(
-                "query parameter dryRun",
-                (Cause("dryRun", "must be All", "FieldValueNotSupported"),),
-            )
+            raise self.invalid_option("dryRun", "must be All", NOT_SUPPORTED)
         return wanted == "All"
 
     def write_options(self) -> WriteOptions:
@@ -163,10 +166,7 @@ class ApiRequest:
             validation = FieldValidation(wanted)
         except ValueError:
             message = "must be Ignore, Warn or Strict"
-            raise Invalid(
-                "query parameter fieldValidation",
-                (Cause("fieldValidation", message, "FieldValueNotSupported"),),
-            ) from None
+            raise self.invalid_option("fieldValidation", message, NOT_SUPPORTED) from None
         return WriteOptions(dry_run=self.dry_run, field_validation=validation)
 
     def list_options(self, name: str = "") -> ListOptions:
@@ -217,10 +217,7 @@ class ApiRequest:
             )
         except ValueError:
             message = "must be Orphan, Background or Foreground"
-            raise Invalid(
-                "DeleteOptions",
-                (Cause("propagationPolicy", message, "FieldValueNotSupported"),),
-            ) from None
+            raise self.invalid_option("propagationPolicy", message, NOT_SUPPORTED) from None
 
     def document(self) -> Document:
         """The body as an object: JSON, YAML, or protobuf. Raises `BadRequest`."""

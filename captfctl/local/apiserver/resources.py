@@ -7,14 +7,12 @@ from typing import Any
 from captfctl.clock import Clock
 from captfctl.cluster.errors import (
     BadRequest,
-    Cause,
-    Invalid,
     MethodNotAllowed,
     NotFound,
     UnsupportedMediaType,
 )
 from captfctl.cluster.store import EmbeddedStore, Served, Written, merge_patch
-from captfctl.local.apiserver import types
+from captfctl.local.apiserver import builtin, types
 from captfctl.local.apiserver.apply import FieldManager, settled
 from captfctl.local.apiserver.json_patch import json_patch
 from captfctl.local.apiserver.replies import (
@@ -129,9 +127,7 @@ class Resources:
         if request.content_type == APPLY:
             return self._apply(request, served, target)
         if "force" in request.query:
-            raise Invalid(
-                "PatchOptions", (Cause("force", "only for apply", "FieldValueForbidden"),)
-            )
+            raise request.invalid_option("force", "only for apply", "FieldValueForbidden")
         patched = self._patcher(request, served)
         manager = self._manager(request, served, target)
 
@@ -168,10 +164,8 @@ class Resources:
 
     def _apply(self, request: ApiRequest, served: Served, target: Target) -> Reply:
         if not request.query.get("fieldManager"):
-            raise Invalid(
-                "PatchOptions",
-                (Cause("fieldManager", "an apply needs one", "FieldValueRequired"),),
-            )
+            message = "an apply needs one"
+            raise request.invalid_option("fieldManager", message, "FieldValueRequired")
         applied = self._incoming(request, served, target)
         manager = self._manager(request, served, target)
         force = request.flag("force")
@@ -200,10 +194,12 @@ class Resources:
         )
 
     def _manager(self, request: ApiRequest, served: Served, target: Target) -> FieldManager:
+        resource = served.resource
         return FieldManager(
             type=self.type_of(served),
+            empty=builtin.empty(resource.group, resource.version, resource.kind),
             name=request.manager,
-            version=served.resource.api_version,
+            version=resource.api_version,
             now=self._clock.now(),
             subresource=target.subresource,
             status=served.status,

@@ -34,3 +34,24 @@ def _names() -> dict[tuple[str, str, str], str]:
 def schema_name(group: str, version: str, kind: str) -> str:
     """The name of a kind's schema; empty when it is not a built-in kind."""
     return _names().get((group, version, kind), "")
+
+
+_POD_SPEC: Schema = {"containers": None}
+_EMPTY: dict[str, Schema] = {
+    "CustomResourceDefinition": {"spec": {"names": {}}, "status": {}},
+    "Event": {"involvedObject": {}, "regarding": {}, "source": {}},
+    "Job": {"spec": {"template": {"metadata": {}, "spec": _POD_SPEC}}, "status": {}},
+    "Lease": {"spec": {}},
+    "Namespace": {"spec": {}, "status": {}},
+    "Node": {"spec": {}, "status": {}},
+    "Pod": {"spec": _POD_SPEC, "status": {}},
+    "RoleBinding": {"roleRef": {}},
+    "ClusterRoleBinding": {"roleRef": {}},
+    "Role": {"rules": None},
+    "ClusterRole": {"rules": None},
+}
+
+
+def empty(group: str, version: str, kind: str) -> Schema:
+    """What an object of the kind consists of when nothing is set: nobody sets these parts."""
+    return _EMPTY.get(kind, {}) if schema_name(group, version, kind) else {}
