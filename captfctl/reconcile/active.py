@@ -9,8 +9,9 @@ from captfctl.model import keys
 from captfctl.model.conditions import FALSE, ConditionValue, Type
 from captfctl.model.core import Job
 from captfctl.model.ops import Op
-from captfctl.model.resources import TERRAFORM_CLUSTERS
+from captfctl.model.resources import JOBS, TERRAFORM_CLUSTERS
 from captfctl.model.status import ActiveJob
+from captfctl.reconcile.cache import find
 from captfctl.reconcile.context import Pass
 from captfctl.reconcile.finish import finish
 from captfctl.reconcile.images import fallback_image
@@ -31,11 +32,12 @@ def watch(p: Pass, job: Job) -> Result:
     stuck = remove_if_stuck(p, job)
     if stuck is not None and stuck.deleted:
         return finish(p, constants.STUCK_JOB_REQUEUE)
+    if not show(p, job):
+        return finish(p, constants.LAG_REQUEUE)
     apply_condition = None
     op = op_of(job)
     if stuck is not None and op is not None and CONDITION_OF[op] is Type.APPLY_JOB_SUCCEEDED:
         apply_condition = ConditionValue(FALSE, "ImagePullFailed", stuck.message)
-    show(p, job)
     if op is Op.APPLY and not p.provisioned:
         provisioning(p)
     return finish(p, constants.ACTIVE_JOB_REQUEUE, apply_condition)
@@ -65,9 +67,16 @@ def remove_if_stuck(p: Pass, job: Job) -> Stuck | None:
     return stuck
 
 
-def show(p: Pass, job: Job) -> None:
-    """Hold a move, and mirror the Job into `status.activeJob`."""
+def show(p: Pass, job: Job) -> bool:
+    """Hold a move, and mirror the Job into `status.activeJob`.
+
+    False, and nothing is done: the cache is behind, the Job is gone. Naming one that was deleted
+    on purpose would make it an apply that vanished, which nobody dares to repeat.
+    """
     meta = job.metadata
+    shown = p.obj.status.active_job
+    if (shown is None or shown.name != meta.name) and not _exists(p, job):
+        return False
     p.obj.metadata.annotations.setdefault(keys.BLOCK_MOVE, keys.TRUE)
     attempt = meta.labels.get(keys.ATTEMPT, "")
     p.obj.status.active_job = ActiveJob(
@@ -78,6 +87,12 @@ def show(p: Pass, job: Job) -> None:
     )
     if op_of(job) is Op.APPLY:
         p.running_apply = meta.name
+    return True
+
+
+def _exists(p: Pass, job: Job) -> bool:
+    live = find(p.env.door, JOBS, job.metadata.namespace, job.metadata.name)
+    return live is not None and live.metadata.uid == job.metadata.uid
 
 
 def provisioning(p: Pass) -> None:

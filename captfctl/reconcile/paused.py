@@ -20,8 +20,8 @@ def paused_branch(p: Pass) -> Result:
     if books.active is not None:
         stuck = active.remove_if_stuck(p, books.active)
         if stuck is None or not stuck.deleted:
-            active.show(p, books.active)
-            return finish(p)
+            shown = active.show(p, books.active)
+            return finish(p) if shown else finish(p, constants.LAG_REQUEUE)
     if not active.settle(p):
         return finish(p, constants.LAG_REQUEUE)
     return finish(p)

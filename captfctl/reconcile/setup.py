@@ -14,6 +14,8 @@ def set_up(p: Pass) -> None:
     status.observed_generation = p.obj.metadata.generation
     status.state_secret_suffix = p.owner.suffix
     p.records = read_records(p.env.door, p.owner)
+    record = p.records.attempt or p.records.applied
+    p.inputs_bytes = sum(len(data) for data in record.files.values()) if record else 0
 
 
 def _first_visit(p: Pass) -> None:

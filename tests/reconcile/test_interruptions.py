@@ -275,6 +275,31 @@ def test_a_job_without_its_secret_is_removed_and_started_anew(world: World):
     assert world.reason("StateReadable") == "Unknown/StateNotFound"
 
 
+@pytest.mark.parametrize("paused", [False, True])
+def test_a_job_that_was_removed_as_stuck_is_not_named_again_by_an_outdated_cache(
+    world: World, paused: bool
+):
+    """Its watch may be slower than the object's: named again and gone, it would have vanished."""
+    world.settle(2)
+    job = world.active_job()
+    world.door.delete(SECRETS, names.run_secret(job.metadata.name), NAMESPACE)
+    cache = Stale(world)
+    world.advance(seconds=61)
+    world.run()  # removes it
+    if paused:
+        world.edit(annotated({keys.PAUSED: ""}))
+        world.run()
+    cache._obj = world.obj
+    assert world.run(world.env(cache=cache)).requeue_after == 5
+    assert world.obj.status.active_job is None
+    if paused:
+        world.edit(annotated({keys.PAUSED: None}))
+        world.run()
+    world.run()
+    assert len(world.running()) == 1
+    assert world.reason("StateReadable") == "Unknown/StateNotFound"
+
+
 def hold_cluster_lease(world: World) -> None:
     """A machine's operation of the same cluster, as the gate sees it."""
     other = Owner("TerraformMachine", NAMESPACE, "m-1", "uid-of-m-1", "prod")
