@@ -5,7 +5,7 @@ they start and stop.
 """
 
 import contextlib
-import socket
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,7 +35,7 @@ NODE_NAME = "local"
 GRACE_SECONDS = 30.0
 """How long runs may take to end when the control plane goes down with them."""
 STOP_SECONDS = 5.0
-PORTS = range(16443, 16543)
+PORTS = range(16443, 17443)
 """Where a free port is looked for: below those that the kernel hands to outgoing connections."""
 
 _NAMESPACES = ("default", "kube-system", "kube-node-lease", "kube-public")
@@ -134,7 +134,7 @@ class LocalPlane:
         return ApiServer(
             self.store,
             data_dir=self.data / "api",
-            port=self.port or self._free_port(),
+            ports=(self.port,) if self.port else self._ports(),
             clock=self.clock,
             logs=self.agent,
         )
@@ -143,26 +143,20 @@ class LocalPlane:
     def _port_file(self) -> Path:
         return self.data / "api" / "port"
 
-    def _free_port(self) -> int:
-        """The port of the last time where it is free: runs that outlived a crash still use it."""
+    def _ports(self) -> list[int]:
+        """The port of the last time first: runs that outlived a crash still use it.
+
+        Otherwise each directory begins at a place of its own, so that two control planes seldom
+        want the same one.
+        """
         last: list[int] = []
         with contextlib.suppress(OSError, ValueError):
             last.append(int(self._port_file.read_text()))
-        return next((port for port in (*last, *PORTS) if _free(port)), 0)
+        start = zlib.crc32(str(self.data).encode()) % len(PORTS)
+        return [*last, *PORTS[start:], *PORTS[:start], 0]
 
     def _remember_port(self) -> None:
         self._port_file.write_text(f"{self.api.port}\n")
-
-
-def _free(port: int) -> bool:
-    with socket.socket() as probe:
-        # As a server binds: connections of the last one that wind down do not count.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
 
 
 def install(door: Door) -> None:

@@ -112,11 +112,11 @@ def test_a_port_in_use_is_named(start):
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         with pytest.raises(EnvironmentFault) as refused:
-            start(port=port)
+            start(ports=(port,))
     assert str(port) in refused.value.what
     assert "another process" in refused.value.why
     assert "--port" in refused.value.do
-    assert status_of(start(port=port)) == 200
+    assert status_of(start(ports=(port,))) == 200
 
 
 def test_a_directory_that_cannot_be_used_is_named(start, tmp_path):
@@ -214,3 +214,15 @@ def test_damaged_certificates_are_made_anew(tmp_path):
     first.authority.write_text("nonsense")
     ensure_certificates(tmp_path, START)
     load(first.server).verify_directly_issued_by(load(first.authority))
+
+
+def test_the_first_port_that_can_be_had_is_taken(start):
+    with socket.socket() as taken, socket.socket() as probe:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        probe.bind(("127.0.0.1", 0))
+        free = probe.getsockname()[1]
+        probe.close()
+        server = start(ports=(taken.getsockname()[1], free, 0))
+
+    assert server.port == free

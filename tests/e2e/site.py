@@ -32,6 +32,25 @@ def eventually(check: Callable[[], object], what: str, seconds: float = 60.0) ->
         time.sleep(0.05)
 
 
+def kubectl(kubeconfig: Path, *arguments: str, check: bool = True, text: str | None = None) -> str:
+    """What kubectl prints."""
+    binary = shutil.which("kubectl")
+    assert binary, "kubectl is not on PATH"
+    done = subprocess.run(
+        [binary, f"--kubeconfig={kubeconfig}", *arguments],
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+        # kubectl's cache of discovery documents must not be another server's.
+        env=os.environ | {"HOME": str(kubeconfig.parent)},
+    )
+    if check and done.returncode:
+        raise AssertionError(f"kubectl {' '.join(arguments)}: {done.stderr or done.stdout}")
+    return done.stdout
+
+
 class Site(ABC):
     """One control plane with a manager and a node."""
 
@@ -75,21 +94,7 @@ class Site(ABC):
         return LiveDoor.from_kubeconfig(self.kubeconfig)
 
     def kubectl(self, *arguments: str, check: bool = True, text: str | None = None) -> str:
-        kubectl = shutil.which("kubectl")
-        assert kubectl, "kubectl is not on PATH"
-        done = subprocess.run(
-            [kubectl, f"--kubeconfig={self.kubeconfig}", *arguments],
-            input=text,
-            capture_output=True,
-            text=True,
-            timeout=100,
-            check=False,
-            # kubectl's cache of discovery documents must not be another server's.
-            env=os.environ | {"HOME": str(self.folder)},
-        )
-        if check and done.returncode:
-            raise AssertionError(f"kubectl {' '.join(arguments)}: {done.stderr or done.stdout}")
-        return done.stdout
+        return kubectl(self.kubeconfig, *arguments, check=check, text=text)
 
     def processes(self, *words: str) -> dict[int, str]:
         """Processes of pods, by pid; their command lines have all `words`."""

@@ -4,6 +4,7 @@ import asyncio
 import errno
 import socket
 import threading
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -36,7 +37,8 @@ class ApiServer:
     """Serves a store over HTTPS on loopback, to whoever has the token.
 
     Everything it keeps is in `data_dir`, for its owner only: `pki/`, `token`, `kubeconfig`.
-    `port` 0 takes any free one. `owner` is the user name behind the token.
+    It listens on the first of `ports` that can be had; 0 is any free one. `owner` is the user name
+    behind the token.
     """
 
     def __init__(
@@ -45,14 +47,14 @@ class ApiServer:
         *,
         data_dir: Path,
         clock: Clock,
-        port: int = 0,
+        ports: Sequence[int] = (0,),
         logs: LogSource | None = None,
         owner: str = "local-admin",
     ) -> None:
         self._store = store
         self._data_dir = data_dir
         self._clock = clock
-        self._wanted_port = port
+        self._wanted_ports = ports
         self._logs = logs
         self._owner = owner
         self._running: _Running | None = None
@@ -63,7 +65,7 @@ class ApiServer:
         certificates = ensure_certificates(self._data_dir / "pki", self._clock.now())
         authenticator = Authenticator(self._data_dir, self._owner, self._account_uid)
         serve_tokens(self._store, authenticator, self._clock)
-        listener = _listen(self._wanted_port)
+        listener = _listen(self._wanted_ports)
         try:
             running = _Running(self._store, self._clock, authenticator, self._logs)
             write_kubeconfig(
@@ -205,7 +207,16 @@ class _Server(uvicorn.Server):
             self._loop.call_soon_threadsafe(self._app.end_streams)
 
 
-def _listen(port: int) -> socket.socket:
+def _listen(ports: Sequence[int]) -> socket.socket:
+    for port in ports[:-1]:
+        try:
+            return _listen_on(port)
+        except EnvironmentFault:
+            continue
+    return _listen_on(ports[-1])
+
+
+def _listen_on(port: int) -> socket.socket:
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     # An answer's head and body are sent apart: without this the body waits for the head's receipt.
