@@ -7,3 +7,15 @@ settings.register_profile(
     "captfctl", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("captfctl")
+
+_REAL = {"terraform": "terraform or tofu", "kubectl": "kubectl", "kubernetes": "Kubernetes"}
+
+
+def pytest_terminal_summary(terminalreporter):
+    """How many tests ran against the real thing: a green run without them proves less."""
+    passed = terminalreporter.stats.get("passed", [])
+    counts = {
+        name: sum(marker in report.keywords for report in passed) for marker, name in _REAL.items()
+    }
+    told = ", ".join(f"{count} with real {name}" for name, count in counts.items())
+    terminalreporter.write_line(f"of these {told}")
