@@ -21,9 +21,9 @@ PAGE_SIZE = 500
 """Objects per list request: client-go's, small enough for the server to answer quickly."""
 
 WATCH_SECONDS = (50, 75)
-"""A watch asks the server to end it after a time drawn from this range. Less than the silence after
-which a server counts as hung (`cluster.live_requests.Limits`): of a kind that nothing happens to, an
-API server sends no bookmarks either. Servers behind one address get their share of watches, too."""
+"""A watch asks the server to end it after a time drawn from this range: less than the silence after
+which a server counts as hung (`cluster.live_requests.Limits`), for an API server sends no bookmarks
+of a kind that nothing happens to. Servers behind one address get their share of watches, too."""
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 10.0
 """Seconds between attempts. The longest is what a manager may lag behind a server that is back."""
