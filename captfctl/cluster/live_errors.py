@@ -188,7 +188,10 @@ def broken(error: http_errors.HTTPError, request: Request) -> errors.Unavailable
 
 
 def _reason(error: http_errors.HTTPError) -> str:
-    """The innermost cause in a few words, without addresses of objects in memory."""
+    """The innermost cause in a few words, without addresses of objects in memory.
+
+    And without a word of an answer that was cut off: it may be part of a Secret.
+    """
     if isinstance(error, http_errors.ConnectTimeoutError) and not isinstance(
         error, http_errors.NewConnectionError
     ):
@@ -202,5 +205,7 @@ def _reason(error: http_errors.HTTPError) -> str:
         cause = inner
     if isinstance(cause, OSError) and cause.strerror:
         return cause.strerror
+    if isinstance(cause, http.client.HTTPException | ValueError) and not isinstance(cause, OSError):
+        return "the answer was cut off"
     text = str(cause.args[0]) if cause.args else str(cause)
     return text or type(cause).__name__
