@@ -31,6 +31,7 @@ from kubernetes.config.kube_config import (
     KubeConfigMerger,
 )
 
+from captfctl.cluster.live_exchange import Exchange
 from captfctl.errors import InputError
 
 DEFAULT_KUBECONFIG = "~/.kube/config"
@@ -45,6 +46,20 @@ class Loaded:
     who: str
 
 
+class Connections:
+    """Connections of one reading of the configuration. `direct` is None behind a proxy."""
+
+    def __init__(self, configuration: Configuration, size: int) -> None:
+        self.pool = _pool(configuration, size)
+        proxied = bool(configuration.proxy) or self.pool.proxy is not None
+        self.direct = None if proxied else Exchange(self.pool, str(configuration.host))
+
+    def close(self) -> None:
+        if self.direct is not None:
+            self.direct.close()
+        self.pool.clear()
+
+
 class Access:
     """An API server's address, our credentials there, and connections to it.
 
@@ -57,7 +72,7 @@ class Access:
         self._lock = threading.Lock()
         self._generation = 0
         self._loaded = load()
-        self._pool = _pool(self._loaded.configuration, pool_size)
+        self._connections = Connections(self._loaded.configuration, pool_size)
 
     @property
     def server(self) -> str:
@@ -67,7 +82,7 @@ class Access:
     def who(self) -> str:
         return self._loaded.who
 
-    def connection(self) -> tuple[urllib3.PoolManager, dict[str, str], int]:
+    def connection(self) -> tuple[Connections, dict[str, str], int]:
         """The connections, the headers that authenticate us, and the credentials' generation."""
         with self._lock:  # one renewal of an expired token, not one per thread
             try:
@@ -79,7 +94,7 @@ class Access:
                     f"the credentials of {self.who} cannot be renewed", why=str(error)
                 ) from error
             headers = {"Authorization": token.strip()} if token else {}
-            return self._pool, headers, self._generation
+            return self._connections, headers, self._generation
 
     def renew(self, generation: int) -> None:
         """Read the configuration anew, unless another thread did since `generation`."""
@@ -87,12 +102,13 @@ class Access:
             if generation != self._generation:
                 return
             self._loaded = self._load()
-            old, self._pool = self._pool, _pool(self._loaded.configuration, self._pool_size)
+            old = self._connections
+            self._connections = Connections(self._loaded.configuration, self._pool_size)
             self._generation += 1
-        old.clear()
+        old.close()
 
     def close(self) -> None:
-        self._pool.clear()
+        self._connections.close()
 
 
 def kubeconfig_access(
@@ -257,6 +273,9 @@ def _pool(configuration: Configuration, size: int) -> urllib3.PoolManager:
     configuration.connection_pool_maxsize = size
     # A peer that is gone without a word is noticed by the kernel even where no timeout applies.
     configuration.keep_alive = True
+    # What was found is settled. Else the library looks through the environment for a proxy again
+    # each time it is asked for the token.
+    configuration.proxy = configuration.proxy
     pool: urllib3.PoolManager = RESTClientObject(configuration).pool_manager
     return pool
 

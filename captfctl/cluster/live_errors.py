@@ -124,8 +124,11 @@ def _causes(status: Status) -> tuple[errors.Cause, ...]:
 
 
 def retry_after(status: Status | None, headers: Mapping[str, str]) -> float:
-    """The seconds that the server asks to wait; 1 when it does not say."""
-    header = headers.get("Retry-After", "")
+    """The seconds that the server asks to wait; 1 when it does not say.
+
+    Names of headers are in lower case.
+    """
+    header = headers.get("retry-after", "")
     if header.isdigit():
         return float(header)
     details = status.details if status else None

@@ -2,9 +2,10 @@
 
 import contextlib
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from urllib.parse import quote, urlencode
+from typing import TypeVar
+from urllib.parse import quote, urlencode, urlsplit
 
 import urllib3
 from urllib3 import exceptions as http_errors
@@ -12,8 +13,9 @@ from urllib3.response import BaseHTTPResponse
 
 from captfctl.clock import Clock
 from captfctl.cluster.errors import ApiError, TooManyRequests, Unauthorized
-from captfctl.cluster.live_access import Access
+from captfctl.cluster.live_access import Access, Connections
 from captfctl.cluster.live_errors import Request, broken, never_sent, refusal
+from captfctl.cluster.live_exchange import Answer
 from captfctl.errors import InputError
 
 RETRIES_WHEN_BUSY = 3
@@ -21,6 +23,10 @@ RETRIES_WHEN_BUSY = 3
 
 LONGEST_WAIT = 10.0
 """Seconds we let a busy server keep a caller waiting per repetition; a pass can come back later."""
+
+
+A = TypeVar("A", Answer, BaseHTTPResponse)
+_Send = Callable[[Connections, str, str, Mapping[str, str], bytes | None], A]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +50,7 @@ class Requests:
         self._limits = limits
         self._clock = clock
         self._closed = threading.Event()
+        self._base = urlsplit(access.server).path
 
     @property
     def server(self) -> str:
@@ -68,13 +75,13 @@ class Requests:
         headers = {"Accept": accept}
         if body is not None:
             headers["Content-Type"] = content_type
-        return self._answered(method, path, query, headers, body).data
+        return self._answered(method, path, query, headers, body, self._whole).data
 
     def stream(
         self, path: str, query: Mapping[str, str], *, accept: str = "application/json"
     ) -> BaseHTTPResponse:
         """Start a GET whose answer goes on and on; the caller closes it."""
-        return self._answered("GET", path, query, {"Accept": accept}, None, streaming=True)
+        return self._answered("GET", path, query, {"Accept": accept}, None, self._begun)
 
     def request(self, method: str, path: str) -> Request:
         """A request as error messages name it."""
@@ -92,15 +99,14 @@ class Requests:
         query: Mapping[str, str] | None,
         headers: Mapping[str, str],
         body: bytes | None,
-        *,
-        streaming: bool = False,
-    ) -> BaseHTTPResponse:
+        send: _Send[A],
+    ) -> A:
         url = quote(path, safe="/:@") + (f"?{urlencode(query)}" if query else "")
         request = self.request(method, path)
         busy = 0
         renewed = False
         while True:
-            generation, response = self._once(request, url, headers, body, streaming)
+            generation, response = self._once(request, url, headers, body, send)
             if response.status < 300:
                 return response
             error = _refused(response, request)
@@ -121,29 +127,76 @@ class Requests:
         url: str,
         headers: Mapping[str, str],
         body: bytes | None,
-        streaming: bool,
-    ) -> tuple[int, BaseHTTPResponse]:
+        send: _Send[A],
+    ) -> tuple[int, A]:
         """One request; a read that a dead idle connection swallowed is sent once more."""
-        read = self._limits.silence if streaming else self._limits.read
-        timeout = urllib3.Timeout(connect=self._limits.connect, read=read)
         for last in (False, True):
             with _as_unauthorized():
-                pool, credentials, generation = self._access.connection()
+                connections, credentials, generation = self._access.connection()
             try:
-                return generation, pool.request(
-                    request.method,
-                    self.server + url,
-                    body=body,
-                    headers={**headers, **credentials},
-                    timeout=timeout,
-                    retries=False,
-                    redirect=False,
-                    preload_content=not streaming,
-                )
+                sent = {**headers, **credentials}
+                return generation, send(connections, request.method, url, sent, body)
             except http_errors.HTTPError as error:
                 if last or not _may_repeat(error, request):
                     raise broken(error, request) from error
         raise AssertionError("unreachable")
+
+    def _whole(
+        self,
+        connections: Connections,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes | None,
+    ) -> Answer:
+        """The answer with its whole body."""
+        limits = self._limits
+        if connections.direct is not None:
+            target = self._base + url
+            return connections.direct.send(
+                method, target, headers, body, connect=limits.connect, read=limits.read
+            )
+        response = self._through_pool(connections, method, url, headers, body, limits.read)
+        return Answer(
+            response.status,
+            {name.lower(): value for name, value in response.headers.items()},
+            response.data,
+        )
+
+    def _begun(
+        self,
+        connections: Connections,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes | None,
+    ) -> BaseHTTPResponse:
+        """The answer with its body still to come."""
+        return self._through_pool(
+            connections, method, url, headers, body, self._limits.silence, preload=False
+        )
+
+    def _through_pool(
+        self,
+        connections: Connections,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        read: float,
+        *,
+        preload: bool = True,
+    ) -> BaseHTTPResponse:
+        return connections.pool.request(
+            method,
+            self.server + url,
+            body=body,
+            headers=headers,
+            timeout=urllib3.Timeout(connect=self._limits.connect, read=read),
+            retries=False,
+            redirect=False,
+            preload_content=preload,
+        )
 
 
 @contextlib.contextmanager
@@ -163,11 +216,14 @@ def _may_repeat(error: http_errors.HTTPError, request: Request) -> bool:
     return aborted and not request.writes and not never_sent(error)
 
 
-def _refused(response: BaseHTTPResponse, request: Request) -> ApiError:
+def _refused(response: Answer | BaseHTTPResponse, request: Request) -> ApiError:
+    if isinstance(response, Answer):
+        return refusal(response.status, response.data, response.headers, request)
     try:
         body = response.data
     except http_errors.HTTPError:
         body = b""
     finally:
         response.release_conn()
-    return refusal(response.status, body, response.headers, request)
+    headers = {name.lower(): value for name, value in response.headers.items()}
+    return refusal(response.status, body, headers, request)
