@@ -119,6 +119,12 @@ def test_a_port_in_use_is_named(start):
     assert status_of(start(ports=(port,))) == 200
 
 
+def test_the_next_of_several_ports_is_taken_when_one_is_in_use(start):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        server = start(ports=(other.getsockname()[1], 0))
+    assert status_of(server) == 200
+
+
 def test_a_directory_that_cannot_be_used_is_named(start, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(EnvironmentFault) as refused:
