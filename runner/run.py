@@ -35,6 +35,7 @@ from runner.result import (
     StepRecord,
 )
 from runner.sinks import Sink
+from runner.text import unwrapped
 from runner.version_output import runtime_version
 
 PREPARE = "prepare"
@@ -48,7 +49,7 @@ _OUTCOMES = {
     BLOCKED: "blocked",
     PLAN_CHANGED: "the plan differs from the approved one",
 }
-_HARMLESS_UNLOCK = (b"state is already unlocked", b"does not match existing lock")
+_HARMLESS_UNLOCK = ("state is already unlocked", "does not match existing lock")
 
 
 class Run:
@@ -341,5 +342,9 @@ def _succeeded(step: steps.Step, ended: Ended, stderr: bytes) -> bool:
         return False
     if ended.exit in step.ok:
         return True
-    # Somebody else has cleared the lock, or holds a new one; the next step finds out.
-    return step.name == steps.FORCE_UNLOCK and any(text in stderr for text in _HARMLESS_UNLOCK)
+    if step.name != steps.FORCE_UNLOCK:
+        return False
+    # Somebody else has cleared the lock, or holds a new one; the next step finds out. OpenTofu
+    # breaks the text into the lines of a box.
+    said = unwrapped(stderr)
+    return any(text in said for text in _HARMLESS_UNLOCK)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
+_BOX = re.compile("[╷│╵]")
 _ANSI = re.compile(rb"\x1b\[[0-9;]*[A-Za-z]")
 
 
@@ -37,6 +38,11 @@ def listed_within(head: str, items: Sequence[str], size: int) -> str:
             break
         best = text
     return best or cut(head, size)
+
+
+def unwrapped(data: bytes) -> str:
+    """What a runtime said, on one line: without colours, boxes and line breaks."""
+    return " ".join(_BOX.sub("", without_ansi(data).decode("utf-8", "replace")).split())
 
 
 class Lines:
