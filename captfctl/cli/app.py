@@ -1,5 +1,6 @@
 """The command tree."""
 
+import os
 from typing import Annotated
 
 import typer
@@ -8,11 +9,14 @@ from captfctl.cli import delete, get, local, manage, manifests, reconcile
 from captfctl.cli.kubernetes_flags import KubernetesCommand
 from captfctl.version import VERSION
 
+COMPLETE = "_CAPTFCTL_COMPLETE"
+
 app = typer.Typer(
     name="captfctl",
     help="Terraform and OpenTofu runs that nobody has to babysit.",
     no_args_is_help=True,
-    add_completion=False,
+    # Shells ask through this variable (completions/); the options to install them are not needed.
+    add_completion=COMPLETE in os.environ,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from captfctl.cluster.apply import three_way_patch
+from captfctl.cluster.store import merge_patch
 
 leaves = st.booleans() | st.integers() | st.text(max_size=4) | st.lists(st.integers(), max_size=2)
 keys = st.sampled_from(["a", "b", "c"])
@@ -12,18 +13,6 @@ documents = st.dictionaries(
     st.recursive(leaves, lambda inner: st.dictionaries(keys, inner, max_size=3), max_leaves=6),
     max_size=3,
 )
-
-
-def merged(target, patch):
-    if not isinstance(patch, dict):
-        return patch
-    result = dict(target) if isinstance(target, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            result.pop(key, None)
-        else:
-            result[key] = merged(result.get(key), value)
-    return result
 
 
 def contains(whole, part):
@@ -50,11 +39,11 @@ def test_nothing_to_change_makes_no_patch():
 def test_after_the_patch_everything_wanted_is_there(original, wanted, current):
     patch = three_way_patch(original, wanted, current)
 
-    assert contains(merged(current, patch), wanted)
+    assert contains(merge_patch(current, patch), wanted)
 
 
 @given(documents, documents, documents)
 def test_a_second_apply_finds_nothing_to_do(original, wanted, current):
-    after = merged(current, three_way_patch(original, wanted, current))
+    after = merge_patch(current, three_way_patch(original, wanted, current))
 
     assert three_way_patch(wanted, wanted, after) == {}

@@ -1,0 +1,1 @@
+complete --command captfctl --no-files --arguments "(env _CAPTFCTL_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=get-args _TYPER_COMPLETE_ARGS=(commandline -cp) captfctl)" --condition "env _CAPTFCTL_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=is-args _TYPER_COMPLETE_ARGS=(commandline -cp) captfctl"
