@@ -131,7 +131,7 @@ LEADER = (
     Permission(
         "coordination.k8s.io",
         ("leases",),
-        ("create", "get", "update"),
+        ("create", "get", "patch"),
         "one active manager among the replicas",
     ),
 )

@@ -95,7 +95,10 @@ AUDIT_POLICY = {
     "kind": "Policy",
     "omitStages": ["RequestReceived"],
     "rules": [
-        {"level": "RequestResponse", "resources": [{"group": "batch", "resources": ["jobs"]}]},
+        {
+            "level": "RequestResponse",
+            "resources": [{"group": "batch", "resources": ["jobs", "jobs/status"]}],
+        },
         {"level": "Metadata"},
     ],
 }

@@ -59,30 +59,44 @@ def requests(log: Path) -> Iterator[Request]:
 def most_live_jobs(log: Path, owner_label: str) -> dict[tuple[str, str], int]:
     """The greatest number of unfinished Jobs that each object ever had at one time.
 
-    By namespace and owner name; from every answer that shows a Job being made, ending or going.
+    By namespace and owner name; from every answer that shows a Job being there, ending or going.
+    Single lines may be missing, where the server was killed: later answers show the same Job.
     """
     live: dict[tuple[str, str], set[str]] = defaultdict(set)
     most: dict[tuple[str, str], int] = defaultdict(int)
-    owner_of: dict[str, tuple[str, str]] = {}
+    seen: dict[str, int] = {}
     for request in requests(log):
         if request.group != "batch" or not request.resource.startswith("jobs"):
             continue
-        metadata = request.answer.get("metadata", {})
-        uid, owner = metadata.get("uid", ""), metadata.get("labels", {}).get(owner_label)
-        if request.verb == "create" and request.code == 201 and owner:
-            key = (request.namespace, owner)
-            owner_of[uid] = key
-            live[key].add(uid)
+        if request.verb == "delete" and request.code == 200:
+            for names in live.values():
+                names.discard(f"{request.namespace}/{request.name}")
+        metadata = _changed_job(request)
+        owner = metadata.get("labels", {}).get(owner_label)
+        if not owner:
+            continue
+        name = f"{request.namespace}/{metadata['name']}"
+        version = int(metadata["resourceVersion"])
+        if version < seen.get(name, 0):
+            continue  # answered late
+        seen[name] = version
+        key = (request.namespace, owner)
+        if _ended(request.answer):
+            live[key].discard(name)
+        else:
+            live[key].add(name)
             most[key] = max(most[key], len(live[key]))
-        elif uid in owner_of and (_ended(request.answer) or _gone(request)):
-            live[owner_of[uid]].discard(uid)
     return dict(most)
+
+
+def _changed_job(request: Request) -> dict[str, Any]:
+    """The metadata of the Job that a write answered with; empty for any other answer."""
+    if request.verb not in ("create", "update", "patch") or request.answer.get("kind") != "Job":
+        return {}
+    metadata: dict[str, Any] = request.answer["metadata"]
+    return metadata
 
 
 def _ended(job: dict[str, Any]) -> bool:
     conditions = job.get("status", {}).get("conditions") or []
     return any(c["type"] in ("Complete", "Failed") and c["status"] == "True" for c in conditions)
-
-
-def _gone(request: Request) -> bool:
-    return request.verb == "delete" and request.code == 200

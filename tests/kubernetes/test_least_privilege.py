@@ -38,7 +38,8 @@ from captfctl.model.resources import (
 )
 from tests.e2e.scenarios import NAME, Story
 from tests.e2e.site import eventually
-from tests.kubernetes.audit import requests
+from tests.kubernetes.audit import Request, requests
+from tests.kubernetes.faults import LEADER_LEASE
 from tests.kubernetes.site import NAMESPACE
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]
@@ -202,6 +203,25 @@ def test_a_whole_life_needs_every_permission_of_the_manager_and_no_other(site):
     assert seen - allowed == set()
     never = granted(permissions.MANAGER) - seen - ASKED_AT_ADMISSION
     assert not never, "\n".join(map(str, sorted(never)))
+
+
+def test_leader_election_needs_every_permission_of_its_role_and_no_other(site):
+    with site.without_manager():
+        manager = site.add_manager("leader", "--leader-elect")
+        eventually(lambda: renewals(site) > 1, f"renewals: {manager.output()}", 60)
+        assert manager.terminate() == 0
+    asked = [r for r in leader_requests(site) if r.code != 404]
+    assert [r for r in asked if r.code == 403] == []
+    assert {r.right for r in asked} == granted(permissions.LEADER)
+
+
+def leader_requests(site) -> list[Request]:
+    everything = requests(site.plane.audit_log)
+    return [r for r in everything if r.user == MANAGER and r.name == LEADER_LEASE]
+
+
+def renewals(site) -> int:
+    return sum(r.verb == "patch" and r.code == 200 for r in leader_requests(site))
 
 
 def test_a_run_needs_every_permission_of_the_runner_and_no_other(site):

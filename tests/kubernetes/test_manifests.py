@@ -1,0 +1,115 @@
+"""What `captfctl manifests` prints, on a real server: accepted, repeatable, removable."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from tests.controlplane.processes import ControlPlane, running
+from tests.e2e.site import CAPTFCTL, eventually, kubectl
+
+pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]
+
+NAMESPACE = "captf-elsewhere"
+
+
+@pytest.fixture(scope="module")
+def plane(assets, tmp_path_factory) -> Iterator[ControlPlane]:
+    """One of its own: removing the kinds would take every test's objects along."""
+    plane = ControlPlane(assets, tmp_path_factory.mktemp("bare") / "plane", scheduler=False)
+    with running(plane):
+        yield plane
+
+
+@pytest.fixture(scope="module")
+def text() -> str:
+    options = [
+        "--image=registry.example.com/captfctl:v1",
+        f"--namespace={NAMESPACE}",
+        "--watch-namespace=team-a",
+        "--flag=--max-active-jobs=3",
+    ]
+    command = [CAPTFCTL, "manifests", *options]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def apply(plane: ControlPlane, text: str) -> list[str]:
+    flags = ("--server-side", "--validate=strict", "-f", "-")
+    return kubectl(plane.kubeconfig, "apply", *flags, text=text).splitlines()
+
+
+def stored(plane: ControlPlane, text: str) -> dict[str, dict]:
+    """Everything in `text` as the server has it, by kind and name."""
+    answer = kubectl(plane.kubeconfig, "get", "-f", "-", "-o", "json", text=text)
+    return {f"{i['kind']} {i['metadata']['name']}": i for i in json.loads(answer)["items"]}
+
+
+def versions(objects: dict[str, dict]) -> dict[str, str]:
+    return {name: item["metadata"]["resourceVersion"] for name, item in objects.items()}
+
+
+def deployment(plane: ControlPlane) -> dict:
+    answer = kubectl(
+        plane.kubeconfig, "get", "deployment", "-n", NAMESPACE, "-o", "jsonpath={.items[0]}"
+    )
+    return json.loads(answer)
+
+
+def test_an_installation_is_accepted_repeated_without_a_change_and_removed(plane, text):
+    first = apply(plane, text)
+    assert len(first) == text.count("\n---\n") + 1
+    assert all(line.endswith("serverside-applied") for line in first)
+    established = ("--for=condition=Established", "--timeout=60s", "crd", "--all")
+    kubectl(plane.kubeconfig, "wait", *established)
+    # The restricted Pod Security level of the namespace lets the pods in.
+    eventually(lambda: deployment(plane).get("status", {}).get("replicas") == 2, "both pods exist")
+
+    def settled() -> bool:
+        before = versions(stored(plane, text))
+        apply(plane, text)
+        return before == versions(stored(plane, text))
+
+    # Controllers still write status right after the first time; then nothing moves any more.
+    eventually(settled, "a second time changes nothing", 60)
+
+    kubectl(plane.kubeconfig, "delete", "--timeout=90s", "-f", "-", text=text)
+    asked = ("get", "--ignore-not-found", "-o", "name", "-f", "-")
+    left = kubectl(plane.kubeconfig, *asked, text=text, check=False)
+    assert left == ""
+
+
+def test_the_kinds_follow_the_contract_of_cluster_api(plane, text):
+    apply(plane, text)
+    found = {name: item for name, item in stored(plane, text).items() if name.startswith("Custom")}
+    assert len(found) == 2
+    for crd in found.values():
+        assert crd["metadata"]["labels"]["cluster.x-k8s.io/v1beta2"] == "v1alpha1"
+        assert crd["spec"]["conversion"]["strategy"] == "None"
+        (version,) = crd["spec"]["versions"]
+        assert version["served"]
+        assert version["storage"]
+        said = {c["type"]: c for c in crd["status"]["conditions"]}
+        assert "NonStructuralSchema" not in said, said
+
+
+def test_options_reach_the_managers_command_line(plane, text):
+    apply(plane, text)
+    (container,) = deployment(plane)["spec"]["template"]["spec"]["containers"]
+    assert {"--leader-elect", "--namespace=team-a", "--max-active-jobs=3"} <= set(container["args"])
+
+
+def test_kubectl_shows_the_columns_of_the_kinds(plane, text):
+    apply(plane, text)
+    established = ("--for=condition=Established", "--timeout=60s", "crd", "--all")
+    kubectl(plane.kubeconfig, "wait", *established)
+    identity = {
+        "apiVersion": "infrastructure.cluster.x-k8s.io/v1alpha1",
+        "kind": "TerraformClusterIdentity",
+        "metadata": {"name": "columns"},
+        "spec": {"secretRef": {"name": "keys", "namespace": "team-a"}},
+    }
+    kubectl(plane.kubeconfig, "apply", "-f", "-", text=json.dumps(identity))
+    head, row = kubectl(plane.kubeconfig, "get", "tfci").splitlines()
+    assert head.split() == ["NAME", "SECRET", "NAMESPACE", "READY", "AGE"]
+    assert row.split()[:3] == ["columns", "keys", "team-a"]
