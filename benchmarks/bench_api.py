@@ -1,7 +1,5 @@
 """Lists and watches of the embedded API server, each against a yardstick of the same run.
 
-    python benchmarks/bench_api.py [OBJECTS]
-
 - a list of all objects, against the same bytes from a static answer of the same HTTPS server
 - one object read, against the same
 - delivery of changes to watches: from before the write to the line at the reader
@@ -11,12 +9,10 @@ import asyncio
 import json
 import socket
 import ssl
-import statistics
-import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from functools import partial
 from http.client import HTTPSConnection
 from pathlib import Path
@@ -24,6 +20,8 @@ from typing import Any
 
 import uvicorn
 
+from benchmarks.figures import Figure, Yardstick, at_most
+from benchmarks.timing import best, percentile
 from captfctl.clock import SystemClock
 from captfctl.cluster.store import EmbeddedStore
 from captfctl.local.apiserver.server import ApiServer
@@ -32,6 +30,8 @@ OBJECTS = 10_000
 ROUNDS = 5
 WATCHES = 50
 CHANGES = 200
+LIST_LIMIT = 300.0
+WATCH_LIMIT = 20.0
 PATH = "/api/v1/namespaces/default/configmaps"
 
 
@@ -76,16 +76,6 @@ class Reader:
     def get(self, path: str) -> bytes:
         self.connection.request("GET", path, headers=self.headers)
         return self.connection.getresponse().read()
-
-
-def best(action: Callable[[], object], rounds: int = ROUNDS) -> float:
-    """The shortest of several runs, in seconds."""
-    times = []
-    for _ in range(rounds):
-        start = time.perf_counter()
-        action()
-        times.append(time.perf_counter() - start)
-    return min(times)
 
 
 def fill(store: EmbeddedStore, count: int) -> None:
@@ -143,14 +133,9 @@ def watch_latency(server: ApiServer, store: EmbeddedStore, watches: int) -> list
     return asyncio.run(run())
 
 
-def percentile(values: list[float], part: float) -> float:
-    return statistics.quantiles(values, n=1000)[round(part * 1000) - 1]
-
-
-def main() -> None:
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else OBJECTS
+def run() -> Iterator[Figure]:
     store = EmbeddedStore.in_memory(SystemClock())
-    fill(store, count)
+    fill(store, OBJECTS)
     served = store.registry.find("", "v1", "configmaps")
     store.create(served, {"metadata": {"name": "watched"}}, "default")
     with tempfile.TemporaryDirectory() as folder:
@@ -158,31 +143,33 @@ def main() -> None:
         server.start()
         static = Static(Path(folder) / "pki")
         try:
-            measure(server, static, store, count)
+            yield from measure(server, static, store)
         finally:
             static.stop()
             server.stop()
             store.close()
 
 
-def measure(server: ApiServer, static: Static, store: EmbeddedStore, count: int) -> None:
+def measure(server: ApiServer, static: Static, store: EmbeddedStore) -> Iterator[Figure]:
     port = static.listener.getsockname()[1]
     ours = Reader(server.port, server.token, server.ca_path)
     yardstick = Reader(port, "", server.ca_path)
-    for title, path in ((f"list {count}", PATH), ("get one", f"{PATH}/c00000")):
+    for title, path in ((f"list of {OBJECTS}", PATH), ("get", f"{PATH}/c00000")):
         static.body = ours.get(path)
         json.loads(static.body)
-        here, there = best(partial(ours.get, path)), best(partial(yardstick.get, "/"))
-        size = len(static.body) / 1e6
-        print(
-            f"{title:<16} {here * 1000:8.1f} ms   static answer {there * 1000:8.1f} ms   "
-            f"ratio {here / there:5.2f}   {size:.1f} MB"
+        here, there = (
+            best(partial(ours.get, path), ROUNDS),
+            best(partial(yardstick.get, "/"), ROUNDS),
         )
+        what = f"{title} ({len(static.body) / 1e6:.1f} MB)" if path == PATH else title
+        stick = Yardstick(name="a static answer", value=there * 1e3)
+        if path == PATH:
+            yield at_most(what, here * 1e3, "ms", LIST_LIMIT, yardstick=stick)
+        else:
+            yield Figure(what=what, value=here * 1e3, unit="ms", yardstick=stick)
     for watches in (1, WATCHES):
         found = watch_latency(server, store, watches)
-        half, most = percentile(found, 0.5), percentile(found, 0.99)
-        print(f"watch, {watches:>3} open   p50 {half * 1000:6.1f} ms   p99 {most * 1000:6.1f} ms")
-
-
-if __name__ == "__main__":
-    main()
+        half, most = percentile(found, 0.5) * 1e3, percentile(found, 0.99) * 1e3
+        what = f"a change at {watches} watch{'es' if watches > 1 else ''}"
+        yield Figure(what=f"{what}, p50", value=half, unit="ms")
+        yield at_most(f"{what}, p99", most, "ms", WATCH_LIMIT)

@@ -1,7 +1,5 @@
 """Writes, reads, lists and watches of the embedded store, against yardsticks of the same run.
 
-    python benchmarks/bench_store.py [OBJECTS]
-
 The same door requests in memory, on SQLite and over HTTP by the live client. Yardsticks:
 
 - a create: one row of the same size committed to an SQLite file with the same settings
@@ -14,13 +12,14 @@ import contextlib
 import queue
 import sqlite3
 import statistics
-import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
+from benchmarks.figures import Figure, Yardstick, at_most
+from benchmarks.timing import best, median_of_each, percentile
 from captfctl.clock import SystemClock
 from captfctl.cluster.door import Door
 from captfctl.cluster.live import LiveDoor
@@ -34,6 +33,10 @@ OBJECTS = 10_000
 ONE_BY_ONE = 500
 TEXT = "x" * 500
 NAMESPACE = "default"
+HTTP = "http"
+LISTS = 5
+LIST_LIMIT = 0.3
+WATCH_LIMIT = 20.0
 
 
 def config_map(name: str) -> ConfigMap:
@@ -49,22 +52,12 @@ def doors(folder: Path) -> Iterator[dict[str, Door]]:
     server.start()
     live = LiveDoor.from_kubeconfig(server.kubeconfig_path)
     try:
-        yield {"memory": memory.door(), "sqlite": disk.door(), "http": live}
+        yield {"memory": memory.door(), "sqlite": disk.door(), HTTP: live}
     finally:
         live.close()
         server.stop()
         for store in (memory, served, disk):
             store.close()
-
-
-def seconds_each(action: Callable[[int], object], count: int) -> float:
-    """The median time of one call."""
-    times = []
-    for number in range(count):
-        start = time.perf_counter()
-        action(number)
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
 
 
 def raw_insert(folder: Path, body: bytes) -> float:
@@ -78,7 +71,7 @@ def raw_insert(folder: Path, body: bytes) -> float:
         database.execute("INSERT INTO objects VALUES (?, ?)", (f"yard-{number}", body))
         database.execute("COMMIT")
 
-    taken = seconds_each(insert, ONE_BY_ONE)
+    taken = median_of_each(insert, ONE_BY_ONE)
     database.close()
     return taken
 
@@ -129,42 +122,44 @@ def delivery(door: Door) -> list[float]:
     return times
 
 
-def percentile(times: list[float], share: float) -> float:
-    return sorted(times)[min(int(len(times) * share), len(times) - 1)]
-
-
-def report(what: str, taken: float, yardstick: float) -> None:
-    print(f"{what:<28} {taken * 1e3:9.3f} ms  {taken / yardstick:7.1f} x yardstick")
-
-
-def measure(name: str, door: Door, objects: int, insert: float, decode: float) -> None:
+def measure(name: str, door: Door, insert: float, decode: float) -> Iterator[Figure]:
     def create(number: int) -> object:
         return door.create(CONFIG_MAPS, config_map(f"o{number:05}"), NAMESPACE)
 
-    create_time = seconds_each(create, objects)
-    report(f"{name}: create", create_time, insert)
-    get_time = seconds_each(
-        lambda number: door.get(CONFIG_MAPS, f"o{number:05}", NAMESPACE), ONE_BY_ONE
-    )
-    report(f"{name}: get", get_time, decode)
-    list_time = seconds_each(lambda _: door.list(CONFIG_MAPS, NAMESPACE), 5)
-    report(f"{name}: list {objects}", list_time, decode * objects)
+    def get(number: int) -> object:
+        return door.get(CONFIG_MAPS, f"o{number:05}", NAMESPACE)
+
+    row = Yardstick(name="one SQLite row", value=insert * 1e3)
+    each = median_of_each(create, OBJECTS) * 1e3
+    yield Figure(what=f"{name}: create", value=each, unit="ms", yardstick=row)
+    parsed = Yardstick(name="decoding it", value=decode * 1e3)
+    each = median_of_each(get, ONE_BY_ONE) * 1e3
+    yield Figure(what=f"{name}: get", value=each, unit="ms", yardstick=parsed)
+    whole = Yardstick(name="decoding them", value=decode * OBJECTS)
+    taken = best(lambda: door.list(CONFIG_MAPS, NAMESPACE), LISTS)
+    what = f"{name}: list of {OBJECTS}"
+    if name == HTTP:
+        yield at_most(what, taken, "s", LIST_LIMIT, yardstick=whole)
+    else:
+        yield Figure(what=what, value=taken, unit="s", yardstick=whole)
 
 
-def main() -> None:
-    objects = int(sys.argv[1]) if len(sys.argv) > 1 else OBJECTS
+def watching(name: str, door: Door, passed: list[float]) -> Iterator[Figure]:
+    times = delivery(door)
+    half = Yardstick(name="thread to thread", value=statistics.median(passed) * 1e3)
+    what = f"{name}: watch, p50"
+    yield Figure(what=what, value=statistics.median(times) * 1e3, unit="ms", yardstick=half)
+    most = Yardstick(name="thread to thread", value=percentile(passed, 0.99) * 1e3)
+    found = percentile(times, 0.99) * 1e3
+    yield at_most(f"{name}: watch, p99", found, "ms", WATCH_LIMIT, yardstick=most)
+
+
+def run() -> Iterator[Figure]:
     with tempfile.TemporaryDirectory() as place, doors(Path(place)) as all_doors:
         body = CONFIG_MAPS.encode(config_map("yardstick"))
         insert = raw_insert(Path(place), body)
-        decode = seconds_each(lambda _: CONFIG_MAPS.decode(body), ONE_BY_ONE)
+        decode = median_of_each(lambda _: CONFIG_MAPS.decode(body), ONE_BY_ONE)
         passed = hand_over()
-        print(f"yardsticks: insert {insert * 1e3:.3f} ms, decode {decode * 1e6:.1f} µs")
         for name, door in all_doors.items():
-            measure(name, door, objects, insert, decode)
-            times = delivery(door)
-            report(f"{name}: watch, median", statistics.median(times), statistics.median(passed))
-            report(f"{name}: watch, 99 %", percentile(times, 0.99), percentile(passed, 0.99))
-
-
-if __name__ == "__main__":
-    main()
+            yield from measure(name, door, insert, decode)
+            yield from watching(name, door, passed)

@@ -1,0 +1,83 @@
+"""What the API server saw and what became of a change: from its audit log and by a watch."""
+
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from captfctl.cluster.live import LiveDoor
+from captfctl.model import keys
+from captfctl.model.core import Job
+from captfctl.model.resources import JOBS
+
+_WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+
+
+class AuditLog:
+    """The requests of one user from now on."""
+
+    def __init__(self, file: Path, user: str) -> None:
+        self._file, self._user = file, user
+        self._offset = file.stat().st_size
+
+    def requests(self) -> Counter[tuple[str, str]]:
+        """How often each verb was used on each resource since this was made."""
+        return Counter(self._seen())
+
+    def writes(self) -> dict[str, int]:
+        """By resource; events are not counted: they are no part of an object."""
+        found = self.requests()
+        return {
+            f"{verb} {resource}": count
+            for (verb, resource), count in sorted(found.items())
+            if verb in _WRITES and resource != "events"
+        }
+
+    def _seen(self) -> Iterator[tuple[str, str]]:
+        with self._file.open() as lines:
+            lines.seek(self._offset)
+            for line in lines:
+                if not line.endswith("\n"):
+                    return
+                event = json.loads(line)
+                about = event.get("objectRef")
+                if about and event["user"]["username"] == self._user:
+                    yield event["verb"], about["resource"]
+
+
+class NewJobs:
+    """Tells when the Job of an object was created, as soon as a watch shows it."""
+
+    def __init__(self, door: LiveDoor) -> None:
+        version = door.list(JOBS, limit=1).resource_version
+        selector = f"{keys.MANAGED}={keys.TRUE}"
+        self._watch = door.watch(JOBS, labels=selector, resource_version=version)
+        self._seen: dict[str, float] = {}
+        self._changed = threading.Condition()
+        self._thread = threading.Thread(target=self._follow, daemon=True)
+        self._thread.start()
+
+    def of(self, owner: str, timeout: float) -> float:
+        """When (`time.perf_counter`) the object's Job was seen. Raises `TimeoutError`."""
+        deadline = time.monotonic() + timeout
+        with self._changed:
+            while owner not in self._seen:
+                left = deadline - time.monotonic()
+                if left <= 0 or not self._changed.wait(left):
+                    raise TimeoutError(f"no Job for {owner} within {timeout:.0f} s")
+            return self._seen[owner]
+
+    def close(self) -> None:
+        self._watch.close()
+        self._thread.join()
+
+    def _follow(self) -> None:
+        for event in self._watch:
+            job = event.object
+            if isinstance(job, Job) and event.type == "ADDED":
+                with self._changed:
+                    owner = job.metadata.labels.get(keys.OWNER_NAME, "")
+                    self._seen.setdefault(owner, time.perf_counter())
+                    self._changed.notify_all()
