@@ -92,7 +92,7 @@ class Story:
         )
 
     def wait_settled(self, seconds: float = 90.0) -> None:
-        eventually(self.settled, f"{self.namespace} ready: {self.explain()}", seconds)
+        eventually(self.settled, lambda: f"{self.namespace} ready: {self.explain()}", seconds)
 
     def explain(self) -> list[str]:
         conditions = self.cluster().status.conditions
@@ -139,7 +139,7 @@ class Story:
 
     def wait_quiet(self) -> None:
         """No process of a pod is left."""
-        eventually(lambda: not self.processes(), f"processes end: {self.processes()}", 30)
+        eventually(lambda: not self.processes(), lambda: f"processes end: {self.processes()}", 30)
 
     def no_lease_left(self) -> bool:
         return not self.door.list(LEASES, self.namespace, labels=keys.LEASE).items
@@ -176,7 +176,7 @@ def lives_and_dies(story: Story) -> None:
 
     story.site.kubectl("delete", "cluster", NAME, "-n", story.namespace, "--timeout=90s")
     assert story.gone()
-    eventually(lambda: nothing_left(story), f"nothing left: {leftovers(story)}", 30)
+    eventually(lambda: nothing_left(story), lambda: f"nothing left: {leftovers(story)}", 30)
 
 
 def leftovers(story: Story) -> list[str]:
@@ -221,7 +221,7 @@ def runner_is_killed_while_terraform_applies(story: Story) -> None:
     (runner,) = story.processes("runner.__main__", "--op=")
     os.kill(runner, signal.SIGKILL)
     story.wait_quiet()
-    eventually(lambda: failed_apply(story), f"the failure shows: {story.explain()}")
+    eventually(lambda: failed_apply(story), lambda: f"the failure shows: {story.explain()}")
     assert story.no_lease_left()
     # Other inputs are tried at once; whatever the dead run holds must not stop them.
     story.set_variables(subnets=3, seconds=0)
@@ -234,7 +234,7 @@ def terraform_is_killed_while_it_applies(story: Story) -> None:
     """The runner reports the step; the lock of the dead run is taken off by the next one."""
     story.create()
     os.kill(story.wait_applying(), signal.SIGKILL)
-    eventually(lambda: failed_apply(story), f"the failure shows: {story.explain()}")
+    eventually(lambda: failed_apply(story), lambda: f"the failure shows: {story.explain()}")
     last = story.cluster().status.last_run
     assert last is not None and last.error is not None
     assert (last.error.kind, last.error.step) == ("step", "apply")
@@ -248,7 +248,7 @@ def terraform_is_killed_while_it_applies(story: Story) -> None:
 def module_refuses_its_variables(story: Story) -> None:
     """Condition, event and lastRun name the step and the error; the correction applies at once."""
     story.create()
-    eventually(lambda: failed_apply(story), f"the failure shows: {story.explain()}")
+    eventually(lambda: failed_apply(story), lambda: f"the failure shows: {story.explain()}")
     condition = story.condition("ApplyJobSucceeded")
     assert condition is not None
     first = story.jobs(Op.APPLY)[0].metadata.name

@@ -23,12 +23,15 @@ QUICKSTART = ROOT / "examples" / "quickstart" / "module"
 QUICK_RUNTIME = ROOT / "tests" / "tools" / "quick_runtime.py"
 
 
-def eventually(check: Callable[[], object], what: str, seconds: float = 60.0) -> None:
+def eventually(
+    check: Callable[[], object], what: str | Callable[[], str], seconds: float = 60.0
+) -> None:
     """Wait until `check` is true; fail with `what` after `seconds`."""
     deadline = time.monotonic() + seconds
     while not check():
         if time.monotonic() > deadline:
-            raise AssertionError(f"{what}: not within {seconds:.0f} s")
+            said = what if isinstance(what, str) else what()
+            raise AssertionError(f"{said}: not within {seconds:.0f} s")
         time.sleep(0.05)
 
 

@@ -103,8 +103,8 @@ def test_fifty_objects_at_once_never_have_two_live_jobs_each(kubeconfig, manager
         watching = LiveJobs(door)
         fleet = Fleet(door, "fifty", OBJECTS)
         fleet.create()
-        eventually(fleet.settled, f"all ready: {fleet.explain()}", 300)
-        eventually(lambda: not fleet.leases(), f"leases left: {fleet.leases()}", 30)
+        eventually(fleet.settled, lambda: f"all ready: {fleet.explain()}", 300)
+        eventually(lambda: not fleet.leases(), lambda: f"leases left: {fleet.leases()}", 30)
         watching.close()
 
         assert len(watching.most) == OBJECTS

@@ -282,7 +282,9 @@ def happen(site: RealSite, name: str, *, full: bool = False) -> Row:
         bench.fleet.change()
         bench.wait_settled()
         seconds = time.monotonic() - began
-        eventually(lambda: not bench.fleet.leases(), f"leases left: {bench.fleet.leases()}", 30)
+        eventually(
+            lambda: not bench.fleet.leases(), lambda: f"leases left: {bench.fleet.leases()}", 30
+        )
         most = most_live_jobs(site.plane.audit_log, keys.OWNER_NAME)
         own = [
             count for (namespace, _), count in most.items() if namespace == bench.fleet.namespace

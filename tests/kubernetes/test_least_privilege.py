@@ -94,7 +94,7 @@ def story_of_everything(site) -> Story:
     patch(story, "secret/quickstart-credentials", rotated)
     jobs = {"serviceAccountName": "runs", "successfulJobsHistoryLimit": 1}
     patch(story, f"terraformcluster/{NAME}", {"spec": {"variables": {"subnets": 3}, "jobs": jobs}})
-    eventually(lambda: applied(story, "2"), f"the second apply: {story.explain()}", 90)
+    eventually(lambda: applied(story, "2"), lambda: f"the second apply: {story.explain()}", 90)
     assert mirrored(story) == b"another"
 
     site.kubectl("delete", "cluster", NAME, "-n", story.namespace, "--timeout=90s")
@@ -208,7 +208,7 @@ def test_a_whole_life_needs_every_permission_of_the_manager_and_no_other(site):
 def test_leader_election_needs_every_permission_of_its_role_and_no_other(site):
     with site.without_manager():
         manager = site.add_manager("leader", "--leader-elect")
-        eventually(lambda: renewals(site) > 1, f"renewals: {manager.output()}", 60)
+        eventually(lambda: renewals(site) > 1, lambda: f"renewals: {manager.output()}", 60)
         assert manager.terminate() == 0
     asked = [r for r in leader_requests(site) if r.code != 404]
     assert [r for r in asked if r.code == 403] == []
