@@ -33,7 +33,7 @@ test-kubernetes: control-plane
 	@$(BIN)/python -m pytest -n $(WORKERS) -rs -m kubernetes
 
 runner-binary: $(READY)
-	@deploy/build-runner.sh
+	@$(PYTHON) deploy/build_runner.py
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
