@@ -32,7 +32,7 @@ control-plane: $(READY)
 test-kubernetes: control-plane
 	@$(BIN)/python -m pytest -n $(WORKERS) -rs -m kubernetes
 
-runner-binary: $(READY)
+runner-binary:
 	@$(PYTHON) deploy/build_runner.py
 
 clean:
