@@ -127,7 +127,7 @@ class Story:
 
     def wait_applying(self) -> int:
         """Wait until Terraform creates a resource (it holds the lock then); its pid."""
-        eventually(lambda: self._creating() is not None, "terraform creates a resource")
+        eventually(lambda: self._creating() is not None, "terraform creates a resource", 120)
         pid = self._creating()
         assert pid is not None
         return pid

@@ -20,7 +20,7 @@ from tests.e2e.bare_plane import UP
 from tests.e2e.site import QUICK_IMAGE, QUICK_RUNTIME, QUICKSTART, ROOT, Captfctl, eventually
 from tests.kubernetes.fleet import Fleet
 
-pytestmark = [pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.timeout(900)]
 
 OBJECTS = 50
 
@@ -103,7 +103,7 @@ def test_fifty_objects_at_once_never_have_two_live_jobs_each(kubeconfig, manager
         watching = LiveJobs(door)
         fleet = Fleet(door, "fifty", OBJECTS)
         fleet.create()
-        eventually(fleet.settled, lambda: f"all ready: {fleet.explain()}", 300)
+        eventually(fleet.settled, lambda: f"all ready: {fleet.explain()}", 600)
         eventually(lambda: not fleet.leases(), lambda: f"leases left: {fleet.leases()}", 30)
         watching.close()
 

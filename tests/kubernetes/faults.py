@@ -64,7 +64,7 @@ class Bench:
         self.undo = contextlib.ExitStack()
         self.door = self.undo.enter_context(contextlib.closing(site.door()))
         self.fleet = Fleet(self.door, f"fault-{name}", 20 if full else 5, seconds=2)
-        self.patience = 400.0 if full else 240.0
+        self.patience = 400.0
 
     def long(self, short: float, full: float) -> float:
         return full if self.full else short

@@ -1,7 +1,9 @@
 """A real control plane as a site of the scenarios."""
 
 import contextlib
+import os
 import re
+import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,7 +30,8 @@ MANAGER_IMAGE = "registry.example.com/captfctl:test"
 TOFU_IMAGE = "registry.example.com/quickstart/tofu:v1"
 TIME_IMAGE = "registry.example.com/time/cluster:v1"
 TIME_TOFU_IMAGE = "registry.example.com/time/tofu:v1"
-TIME_MODULE = Path(__file__).parent / "modules" / "time"
+LARGE_IMAGE = "registry.example.com/large/cluster:v1"
+MODULES = Path(__file__).parent / "modules"
 DEPENDENTS = (TERRAFORM_MACHINES, TERRAFORM_MACHINE_POOLS)
 STARTED = "manager started"
 _TOKEN_SECONDS = 6 * 3600
@@ -48,7 +51,13 @@ class RealSite(Site):
         tofu = assets["tofu"]
         self.add_image(TOFU_IMAGE, module=QUICKSTART, runtime=tofu)
         for image, runtime in ((TIME_IMAGE, {}), (TIME_TOFU_IMAGE, {"runtime": tofu})):
-            self.add_image(image, module=TIME_MODULE, providers=assets.provider_mirror, **runtime)
+            self.add_image(
+                image, module=MODULES / "time", providers=assets.provider_mirror, **runtime
+            )
+        large = folder / "large"
+        shutil.copytree(MODULES / "large", large)
+        (large / "random").write_bytes(os.urandom(1_200_000))
+        self.add_image(LARGE_IMAGE, module=large)
         self.plane = ControlPlane(assets, folder / "plane")
         self.cluster_api = ClusterApi(self.plane)
         self.kubeconfig = self.plane.kubeconfig

@@ -7,7 +7,7 @@ import pytest
 
 from tests.kubernetes.faults import FAULTS, happen
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(900)]
 
 
 @pytest.mark.parametrize("fault", FAULTS)
