@@ -92,6 +92,11 @@ class Redactor:
         done, rest = self.replace(text, final=True)
         return done + rest
 
+    def redact_cut(self, text: bytes) -> bytes:
+        """The same for a text that may have been cut off at its end, perhaps inside a secret."""
+        stream = self.stream()
+        return stream.feed(text) + stream.flush()
+
     def redact_text(self, text: str) -> str:
         """The same for a string."""
         return self.redact(text.encode("utf-8", "replace")).decode("utf-8", "replace")

@@ -64,9 +64,10 @@ class Result:
 
         The file is written in place: a termination log is mounted and cannot be renamed over.
         """
+        document = self.encode()
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "wb") as file:
-            file.write(self.encode())
+            file.write(document)
 
     def _document(self) -> dict[str, object]:
         document: dict[str, object] = {

@@ -54,6 +54,6 @@ def plan_changed(approved: str, found: Summary) -> str:
 
 def _error_lines(stderr: bytes, redactor: Redactor) -> list[str]:
     """Lines of standard error that start with `Error: `, secrets replaced before the choice."""
-    text = without_ansi(redactor.redact(stderr)).decode("utf-8", "replace")
+    text = without_ansi(redactor.redact_cut(stderr)).decode("utf-8", "replace")
     lines = (line.rstrip("\r") for line in text.split("\n"))
     return [line for line in lines if line.startswith("Error: ")]

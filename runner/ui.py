@@ -125,7 +125,10 @@ class JsonUi:
 
     def close(self) -> None:
         """The output has ended; an unterminated last line is rendered too."""
-        self._take(self._lines.rest())
+        last = self._lines.rest()
+        if last and _message(last) is None:
+            last = self._redactor.redact_cut(last)  # a crash may have cut off a secret
+        self._take(last)
         self._scanner.close()
 
     def due(self) -> float:
