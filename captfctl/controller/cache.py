@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from captfctl.model.resource import Resource
+
 T = TypeVar("T")
 Key = tuple[str, str]
 Index = Callable[[T], Iterable[str]]
@@ -20,62 +22,83 @@ class Change(Generic[T]):
 
 
 class Cache(Generic[T]):
-    """Objects by namespace and name.
+    """Objects by namespace and name, kept as their JSON text.
 
-    `by_namespace` and every index keep the keys only, so that an object is held once.
+    As Python objects they would take five times the memory. Who reads one gets an object of their
+    own; most readers would have to copy a shared one anyway, which costs more.
     """
 
-    def __init__(self, indexes: Mapping[str, Index[T]] | None = None) -> None:
+    def __init__(
+        self, resource: Resource[T], indexes: Mapping[str, Index[T]] | None = None
+    ) -> None:
         self._lock = threading.Lock()
-        self._objects: dict[Key, T] = {}
+        self._resource = resource
+        self._texts: dict[Key, bytes] = {}
         self._by_namespace: dict[str, set[Key]] = {}
         self._functions = dict(indexes or {})
         self._values: dict[str, dict[str, set[Key]]] = {name: {} for name in self._functions}
 
     def get(self, key: Key) -> T | None:
         with self._lock:
-            return self._objects.get(key)
+            text = self._texts.get(key)
+        return None if text is None else self._resource.decode(text)
 
     def list(self, namespace: str = "") -> Sequence[T]:
         with self._lock:
-            keys: Iterable[Key] = self._objects
-            if namespace:
-                keys = self._by_namespace.get(namespace, ())
-            return self._sorted(keys)
+            texts = self._sorted(
+                self._by_namespace.get(namespace, ()) if namespace else self._texts
+            )
+        return [self._resource.decode(text) for text in texts]
 
     def by_index(self, index: str, value: str) -> Sequence[T]:
         """Raises `KeyError` for an index that was not declared."""
         with self._lock:
-            return self._sorted(self._values[index].get(value, ()))
+            texts = self._sorted(self._values[index].get(value, ()))
+        return [self._resource.decode(text) for text in texts]
 
-    def all_keys(self) -> Sequence[Key]:
+    def keys_by_index(self, index: str, value: str) -> Sequence[Key]:
+        """In order. Raises `KeyError` for an index that was not declared."""
         with self._lock:
-            return tuple(self._objects)
+            return sorted(self._values[index].get(value, ()))
+
+    def all_keys(self, namespace: str = "") -> Sequence[Key]:
+        """The keys of one namespace, or of all, in no particular order."""
+        with self._lock:
+            return tuple(self._by_namespace.get(namespace, ()) if namespace else self._texts)
+
+    def __contains__(self, key: Key) -> bool:
+        with self._lock:
+            return key in self._texts
 
     def __len__(self) -> int:
-        with self._lock:
-            return len(self._objects)
+        return len(self._texts)
 
     def put(self, key: Key, obj: T) -> Change[T]:
+        text = self._resource.encode(obj)
         with self._lock:
-            old = self._objects.get(key)
-            if old is not None:
-                self._unindex(key, old)
-            self._objects[key] = obj
+            old = self._forget(key)
+            self._texts[key] = text
             self._index(key, obj)
-            return Change(old, obj)
+        return Change(old, obj)
 
     def remove(self, key: Key) -> Change[T] | None:
         """None when it was not there."""
         with self._lock:
-            old = self._objects.pop(key, None)
-            if old is None:
-                return None
-            self._unindex(key, old)
-            return Change(old, None)
+            old = self._forget(key)
+        return None if old is None else Change(old, None)
 
-    def _sorted(self, keys: Iterable[Key]) -> Sequence[T]:
-        return [self._objects[key] for key in sorted(keys)]
+    # All below: with the lock held.
+
+    def _sorted(self, keys: Iterable[Key]) -> Sequence[bytes]:
+        return [self._texts[key] for key in sorted(keys)]
+
+    def _forget(self, key: Key) -> T | None:
+        text = self._texts.pop(key, None)
+        if text is None:
+            return None
+        old = self._resource.decode(text)
+        self._unindex(key, old)
+        return old
 
     def _index(self, key: Key, obj: T) -> None:
         self._by_namespace.setdefault(key[0], set()).add(key)

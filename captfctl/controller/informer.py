@@ -35,7 +35,8 @@ log = logging.getLogger(__name__)
 class Handler(Generic[T]):
     """What to call on changes, from the informer's threads, never two calls at a time.
 
-    Objects are shared: do not change them. A resync calls `on_update` with one object twice.
+    Handlers share the objects: do not change them. A resync calls `on_update` with one object
+    twice.
     """
 
     on_add: Callable[[T], None] | None = None
@@ -61,10 +62,11 @@ class Informer(Generic[T]):
     """Lists `resource`, then watches it, in a thread of its own, until stopped.
 
     A broken watch goes on from the last version seen; when the server has forgotten that version,
-    the list is read again and what is gone from it is reported as deleted. Objects are shared by
-    all readers: copy them (`resource.copy`) before any change.
+    the list is read again and what is gone from it is reported as deleted. Objects that are read
+    belong to the reader; handlers share theirs.
 
-    `resync_period` in seconds; 0: no resync.
+    `slim` takes what nobody reads off an object before it is kept. `resync_period` in seconds; 0:
+    no resync.
     """
 
     def __init__(
@@ -77,6 +79,7 @@ class Informer(Generic[T]):
         labels: str = "",
         fields: str = "",
         indexes: Mapping[str, Index[T]] | None = None,
+        slim: Callable[[T], T] | None = None,
         resync_period: float = 0.0,
         rng: random.Random | None = None,
     ) -> None:
@@ -86,7 +89,8 @@ class Informer(Generic[T]):
         self._namespace = namespace
         self._labels = labels
         self._fields = fields
-        self._cache: Cache[T] = Cache(indexes)
+        self._cache: Cache[T] = Cache(resource, indexes)
+        self._slim = slim
         self._resync_period = resync_period
         self._rng = rng or random.Random()  # noqa: S311 - spreads requests, guards nothing
         self._backoff = Backoff(self._rng, base=FIRST_PAUSE, maximum=LONGEST_PAUSE)
@@ -155,6 +159,20 @@ class Informer(Generic[T]):
         Raises `KeyError` for an index that was not declared.
         """
         return self._cache.by_index(index, value)
+
+    def keys_by_index(self, index: str, value: str) -> Sequence[Key]:
+        """Namespace and name of those objects: cheaper than the objects.
+
+        Raises `KeyError` for an index that was not declared.
+        """
+        return self._cache.keys_by_index(index, value)
+
+    def keys(self, namespace: str) -> Sequence[Key]:
+        """Namespace and name of the namespace's objects, in no particular order."""
+        return self._cache.all_keys(namespace)
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._cache
 
     def __len__(self) -> int:
         return len(self._cache)
@@ -265,7 +283,7 @@ class Informer(Generic[T]):
             if old is not None and old.metadata.uid != obj.metadata.uid:
                 # Deleted and created again while nobody looked: two objects, not a change of one.
                 self._remove(obj.key)
-            self._tell(self._cache.put(obj.key, obj))
+            self._tell(self._cache.put(obj.key, self._slim(obj) if self._slim else obj))
 
     def _remove(self, key: Key, last: T | None = None) -> None:
         """`last`: the object as it was when it was deleted, when the server told."""

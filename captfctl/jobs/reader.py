@@ -4,14 +4,16 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from captfctl.cluster.door import Door
+from captfctl.jobs.build import SOURCE_CONTAINER
+from captfctl.jobs.results import is_finished
 from captfctl.model import keys, names
-from captfctl.model.core import Job
+from captfctl.model.core import Container, Job, PodSpec, PodTemplate
 from captfctl.model.owner import Owner
 from captfctl.model.resources import JOBS
 
 
 class JobsReader(Protocol):
-    """Managed Jobs as last seen. The Jobs may be shared with a cache: never change one."""
+    """Managed Jobs as last seen. Of their pods' template only what `slim` keeps may be there."""
 
     def jobs_of(self, owner: Owner) -> Sequence[Job]:
         """Jobs with the owner's labels; those of an earlier namesake may be among them."""
@@ -21,8 +23,8 @@ class JobsReader(Protocol):
         """Managed Jobs of everything that belongs to the Cluster of that name."""
         ...
 
-    def managed_jobs(self) -> Sequence[Job]:
-        """Managed Jobs of all namespaces."""
+    def running_jobs(self) -> Sequence[Job]:
+        """Managed Jobs of all namespaces that have not finished."""
         ...
 
 
@@ -41,8 +43,23 @@ class DoorJobs:
     def cluster_jobs(self, namespace: str, cluster: str) -> Sequence[Job]:
         return self._list(namespace, f"{keys.CLUSTER_NAME}={names.label_value(cluster)}")
 
-    def managed_jobs(self) -> Sequence[Job]:
-        return self._door.list(JOBS, labels=f"{keys.MANAGED}=true").items
+    def running_jobs(self) -> Sequence[Job]:
+        jobs = self._door.list(JOBS, labels=f"{keys.MANAGED}=true").items
+        return [job for job in jobs if not is_finished(job)]
+
+
+def slim(job: Job) -> Job:
+    """The Job with what is read of it, for caches: of its pods' template only the module's image.
+
+    The template is most of a Job, and the same for all Jobs of an object.
+    """
+    images = [
+        Container(name=container.name, image=container.image)
+        for container in job.spec.template.spec.containers
+        if container.name == SOURCE_CONTAINER
+    ]
+    job.spec.template = PodTemplate(spec=PodSpec(containers=images))
+    return job
 
 
 def own_jobs(reader: JobsReader, owner: Owner) -> list[Job]:

@@ -26,7 +26,7 @@ def slot_wait(reader: JobsReader, owner: Owner, op: Op, limits: SlotLimits) -> W
 
     The message names no count: it would rewrite the status whenever another Job starts or ends.
     """
-    if limits.manager and not _fits(_active(reader.managed_jobs()), limits.manager, op):
+    if limits.manager and not _fits(len(reader.running_jobs()), limits.manager, op):
         return Wait(WaitReason.JOB_SLOT, _message("the manager", limits.manager, op))
     if limits.cluster and owner.cluster:
         jobs = reader.cluster_jobs(owner.namespace, owner.cluster)

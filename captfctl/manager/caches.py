@@ -9,6 +9,8 @@ from captfctl.clock import Clock
 from captfctl.cluster.door import Door
 from captfctl.cluster.errors import ApiError, Forbidden, NotFound
 from captfctl.controller import Informer
+from captfctl.jobs import is_finished
+from captfctl.jobs.reader import slim
 from captfctl.manager.settings import ManagerSettings
 from captfctl.model import keys, names
 from captfctl.model.capi import Cluster
@@ -35,6 +37,7 @@ BY_OWNER = "owner"
 BY_CLUSTER = "cluster"
 BY_IDENTITY = "identity"
 BY_VARIABLES = "variables"
+BY_PROGRESS = "progress"
 
 _MANAGED = f"{keys.MANAGED}={keys.TRUE}"
 _VARIABLES = f"{keys.VARIABLES}={keys.TRUE}"
@@ -51,6 +54,14 @@ def _owner_index(job: Job) -> Iterable[str]:
 def _cluster_index(obj: ApiObject) -> Iterable[str]:
     label = obj.metadata.labels.get(keys.CLUSTER_NAME)
     return (f"{obj.metadata.namespace}/{label}",) if label else ()
+
+
+_RUNNING = "running"
+
+
+def _progress_index(job: Job) -> Iterable[str]:
+    """Only what still runs: limits and gauges count those, among thousands that have finished."""
+    return () if is_finished(job) else (_RUNNING,)
 
 
 def _identity_index(obj: TerraformCluster) -> Iterable[str]:
@@ -89,7 +100,14 @@ class Caches:
         )
         self.capi_clusters = self._informer(CLUSTERS)
         self.jobs = self._informer(
-            JOBS, labels=_MANAGED, indexes={BY_OWNER: _owner_index, BY_CLUSTER: _cluster_index}
+            JOBS,
+            labels=_MANAGED,
+            indexes={
+                BY_OWNER: _owner_index,
+                BY_CLUSTER: _cluster_index,
+                BY_PROGRESS: _progress_index,
+            },
+            slim=slim,
         )
         self.secrets = self._informer(SECRETS.metadata_only(), labels=_MANAGED)
         self.service_accounts = self._informer(SERVICE_ACCOUNTS, labels=_MANAGED)
@@ -110,6 +128,7 @@ class Caches:
         *,
         labels: str = "",
         indexes: dict[str, Callable[[Any], Iterable[str]]] | None = None,
+        slim: Callable[[Any], Any] | None = None,
         everywhere: bool = False,
         resync: bool = False,
     ) -> Informer[Any]:
@@ -120,6 +139,7 @@ class Caches:
             namespace="" if everywhere else self._settings.namespace,
             labels=labels,
             indexes=indexes,
+            slim=slim,
             resync_period=self._settings.sync_period.total_seconds() if resync else 0.0,
         )
         self._all.append(informer)
@@ -148,6 +168,10 @@ class Caches:
         until = self._clock.monotonic() + timeout
         ended = [i.stop(max(0.0, until - self._clock.monotonic())) for i in self._all]
         return all(ended)
+
+    def running_jobs(self) -> Sequence[Job]:
+        """Managed Jobs that have not finished, of everything this manager sees."""
+        return self.jobs.by_index(BY_PROGRESS, _RUNNING)
 
     @property
     def synced(self) -> bool:
@@ -209,8 +233,8 @@ class InformerReader:
     def cluster_jobs(self, namespace: str, cluster: str) -> Sequence[Job]:
         return self._caches.jobs.by_index(BY_CLUSTER, f"{namespace}/{names.label_value(cluster)}")
 
-    def managed_jobs(self) -> Sequence[Job]:
-        return self._caches.jobs.list()
+    def running_jobs(self) -> Sequence[Job]:
+        return self._caches.running_jobs()
 
 
 def _is_older(cached: TerraformCluster, written: TerraformCluster) -> bool:

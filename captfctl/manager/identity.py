@@ -59,7 +59,7 @@ class IdentityReconciler:
     def _namespaces(self, name: str) -> list[str]:
         """Where a copy of ours exists and an object uses the identity."""
         users = {
-            obj.metadata.namespace for obj in self._caches.clusters.by_index(BY_IDENTITY, name)
+            namespace for namespace, _ in self._caches.clusters.keys_by_index(BY_IDENTITY, name)
         }
         mirror = credentials_mirror(name)
         found = [namespace for namespace in users if self._has_mirror(namespace, mirror, name)]

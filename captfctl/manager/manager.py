@@ -137,7 +137,7 @@ class Manager:
             clock=self._clock,
             settings=self.settings.for_passes,
             recorder=self._recorder,
-            metrics=PrometheusMetrics(self.registry, self._caches.jobs.list),
+            metrics=PrometheusMetrics(self.registry, self._caches.running_jobs),
             random_bytes=os.urandom,
         )
         identities = IdentityReconciler(self._door, self._caches, self._clock, self._recorder)

@@ -1,7 +1,6 @@
 """The manager's Prometheus series (50 §17)."""
 
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -9,8 +8,9 @@ from prometheus_client.registry import Collector
 
 from captfctl.jobs.bookkeeping import CountedRun
 from captfctl.jobs.result_document import ResultChanges
-from captfctl.jobs.results import Outcome, op_of, outcome
+from captfctl.jobs.results import op_of
 from captfctl.manager.labels import ACTIONS, KINDS, step_label
+from captfctl.manager.object_gauges import ObjectGauges
 from captfctl.model import keys
 from captfctl.model.core import Job
 from captfctl.model.ops import Op
@@ -31,8 +31,6 @@ STEP_BUCKETS = exponential(1, 7200, 12)
 QUEUE_BUCKETS = (5, 10, 20, 30, 60, 120, 180, 300, 600, 900, 1800)
 ATTEMPT_BUCKETS = tuple(range(1, 11))
 
-_OBJECT = ("kind", "namespace", "name")
-
 
 def _alpha(text: str) -> str:
     return f"[ALPHA] {text}"
@@ -41,12 +39,14 @@ def _alpha(text: str) -> str:
 class PrometheusMetrics:
     """Implements `captfctl.reconcile.Metrics` on a registry of its own."""
 
-    def __init__(self, registry: CollectorRegistry, jobs: Callable[[], Sequence[Job]]) -> None:
+    def __init__(self, registry: CollectorRegistry, running: Callable[[], Sequence[Job]]) -> None:
+        """`running` gives the managed Jobs that have not finished."""
         self._registry = registry
         self._runs(registry)
-        self._objects(registry)
+        self._shown = ObjectGauges()
+        registry.register(self._shown)
         self._passes(registry)
-        registry.register(ActiveJobs(jobs))
+        registry.register(ActiveJobs(running))
         build = Gauge(
             "captf_build_info",
             _alpha("What runs; always 1."),
@@ -104,25 +104,6 @@ class PrometheusMetrics:
             _alpha("Resources found drifted."),
             ("kind", "action"),
             registry=registry,
-        )
-
-    def _objects(self, registry: CollectorRegistry) -> None:
-        def gauge(name: str, text: str, labels: Sequence[str] = _OBJECT) -> Gauge:
-            return Gauge(name, _alpha(text), labels, registry=registry)
-
-        self._drift = gauge("captf_drift_detected", "Whether drift is known.")
-        self._ready = gauge("captf_ready", "Condition Ready: 1, 0, or -1 for unknown.")
-        self._healthy = gauge(
-            "captf_infrastructure_healthy",
-            "Condition InfrastructureHealthy: 1, 0, or -1 for unknown.",
-        )
-        self._resources = gauge("captf_state_resources", "Managed resources in the state.")
-        self._bytes = gauge("captf_state_bytes", "Compressed size of the state, all chunks.")
-        self._inputs = gauge("captf_inputs_bytes", "Size of the rendered inputs.")
-        self._success = gauge(
-            "captf_last_success_timestamp_seconds",
-            "When the operation last succeeded.",
-            (*_OBJECT, "op"),
         )
 
     def _passes(self, registry: CollectorRegistry) -> None:
@@ -207,37 +188,10 @@ class PrometheusMetrics:
         self._unlocks.labels(kind).inc()
 
     def show(self, kind: str, namespace: str, name: str, gauges: Gauges) -> None:
-        key = (kind, namespace, name)
-        self._drift.labels(*key).set(gauges.drift_detected)
-        self._ready.labels(*key).set(gauges.ready)
-        self._healthy.labels(*key).set(gauges.healthy)
-        for series, value in (
-            (self._resources, gauges.state_resources),
-            (self._bytes, gauges.state_bytes),
-            (self._inputs, gauges.inputs_bytes),
-        ):
-            if value is not None:
-                series.labels(*key).set(value)
-        for op in (Op.APPLY, Op.DESTROY, Op.REFRESH, Op.DRIFT):
-            moment = gauges.last_success.get(op)
-            if moment is None:
-                _remove(self._success, *key, op.value)
-            else:
-                self._success.labels(*key, op.value).set(_epoch(moment))
+        self._shown.show((kind, namespace, name), gauges)
 
     def forget(self, kind: str, namespace: str, name: str) -> None:
-        key = (kind, namespace, name)
-        for series in (
-            self._drift,
-            self._ready,
-            self._healthy,
-            self._resources,
-            self._bytes,
-            self._inputs,
-        ):
-            _remove(series, *key)
-        for op in Op:
-            _remove(self._success, *key, op.value)
+        self._shown.forget((kind, namespace, name))
 
 
 def _changes(changes: ResultChanges) -> tuple[int, ...]:
@@ -253,22 +207,11 @@ def _error_labels(run: CountedRun) -> tuple[str, str]:
     return result.error_kind, step_label(step) if step else "none"
 
 
-def _remove(series: Gauge, *labels: str) -> None:
-    try:
-        series.remove(*labels)
-    except KeyError:
-        return  # it was never shown
-
-
-def _epoch(moment: datetime) -> float:
-    return moment.astimezone(UTC).timestamp()
-
-
 class ActiveJobs(Collector):
     """Running managed Jobs, counted from the cache when somebody asks."""
 
-    def __init__(self, jobs: Callable[[], Sequence[Job]]) -> None:
-        self._jobs = jobs
+    def __init__(self, running: Callable[[], Sequence[Job]]) -> None:
+        self._jobs = running
 
     def describe(self) -> Iterable[Metric]:
         return [self._family()]
@@ -277,7 +220,7 @@ class ActiveJobs(Collector):
         counts: dict[tuple[str, str], int] = {}
         for job in self._jobs():
             kind, op = job.metadata.labels.get(keys.OWNER_KIND, ""), op_of(job)
-            if kind in KINDS and op is not None and outcome(job) is Outcome.RUNNING:
+            if kind in KINDS and op is not None:
                 counts[kind, op.value] = counts.get((kind, op.value), 0) + 1
         family = self._family()
         for labels, count in sorted(counts.items()):

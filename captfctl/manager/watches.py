@@ -22,14 +22,14 @@ def connect_clusters(caches: Caches, queue: WorkQueue[Key]) -> None:
     def wake(found: Iterable[Key]) -> None:
         for key in found:
             # With a watch filter or a namespace, some of the objects are another manager's.
-            if caches.clusters.get(*key) is not None:
+            if key in caches.clusters:
                 queue.add(key)
 
     def wakes(mapping: Callable[[Any], Iterable[Key]]) -> Callable[[Any], None]:
         return lambda obj: wake(mapping(obj))
 
-    def indexed(index: str, value: str) -> list[Key]:
-        return [obj.key for obj in caches.clusters.by_index(index, value)]
+    def indexed(index: str, value: str) -> Iterable[Key]:
+        return caches.clusters.keys_by_index(index, value)
 
     _own(caches.clusters, queue)
     caches.capi_clusters.add_handler(
@@ -53,7 +53,7 @@ def connect_clusters(caches: Caches, queue: WorkQueue[Key]) -> None:
     caches.namespaces.add_handler(
         Handler(
             on_update=lambda old, new: (
-                wake(obj.key for obj in caches.clusters.list(new.metadata.name))
+                wake(caches.clusters.keys(new.metadata.name))
                 if old.metadata.labels != new.metadata.labels
                 else None
             )
@@ -71,12 +71,15 @@ def connect_clusters(caches: Caches, queue: WorkQueue[Key]) -> None:
 def connect_identities(caches: Caches, queue: WorkQueue[Key]) -> None:
     """An identity is reconciled when it, its mirrors or its users change."""
 
-    def wake(name: str) -> None:
-        if name and caches.identities.get("", name) is not None:
-            queue.add(("", name))
+    def wake(secret: ApiObject) -> None:
+        meta = secret.metadata
+        key = ("", meta.annotations.get(keys.IDENTITY, ""))
+        # Records name an identity too, and change with every apply.
+        if meta.labels.get(keys.MIRRORED) == keys.TRUE and key in caches.identities:
+            queue.add(key)
 
     _own(caches.identities, queue)
-    _any_change(caches.secrets, lambda obj: wake(obj.metadata.annotations.get(keys.IDENTITY, "")))
+    _any_change(caches.secrets, wake)
 
 
 def _own(informer: Informer[Any], queue: WorkQueue[Key]) -> None:
@@ -152,16 +155,16 @@ def _labelled(meta: ObjectMeta) -> list[Key]:
 
 
 def _variables_users(
-    indexed: Callable[[str, str], list[Key]], kind: str
-) -> Callable[[ApiObject], list[Key]]:
-    def users(obj: ApiObject) -> list[Key]:
+    indexed: Callable[[str, str], Iterable[Key]], kind: str
+) -> Callable[[ApiObject], Iterable[Key]]:
+    def users(obj: ApiObject) -> Iterable[Key]:
         namespace, name = obj.key
         return indexed(BY_VARIABLES, f"{namespace}/{kind}/{name}")
 
     return users
 
 
-def _siblings(indexed: Callable[[str, str], list[Key]], obj: ApiObject) -> list[Key]:
+def _siblings(indexed: Callable[[str, str], Iterable[Key]], obj: ApiObject) -> Iterable[Key]:
     """The clusters that a deleted machine or pool may have blocked."""
     label = obj.metadata.labels.get(keys.CLUSTER_NAME, "")
     return indexed(BY_CLUSTER, f"{obj.metadata.namespace}/{label}") if label else []

@@ -104,6 +104,16 @@ def test_an_objects_gauges_go_with_it(metrics, registry):
     assert registry.get_sample_value(success, key | {"op": "apply"}) is None
 
 
+def test_a_pass_that_reads_no_state_leaves_what_is_known_of_it(metrics, registry):
+    gauges = {"ready": 1, "healthy": 1, "drift_detected": False}
+    metrics.show(KIND, "a", "b", Gauges(**gauges, state_resources=7, inputs_bytes=90))
+    metrics.show(KIND, "a", "b", Gauges(**gauges | {"ready": 0}, inputs_bytes=91))
+    key = {"kind": KIND, "namespace": "a", "name": "b"}
+    assert registry.get_sample_value("captf_ready", key) == 0
+    assert registry.get_sample_value("captf_state_resources", key) == 7
+    assert registry.get_sample_value("captf_inputs_bytes", key) == 91
+
+
 def test_a_check_that_is_not_scheduled_any_more_loses_its_series(metrics, registry):
     gauges = {"ready": 1, "healthy": 1, "drift_detected": False}
     metrics.show(KIND, "a", "b", Gauges(**gauges, last_success={Op.DRIFT: START}))
@@ -115,7 +125,7 @@ def test_a_check_that_is_not_scheduled_any_more_loses_its_series(metrics, regist
 def test_running_jobs_are_counted_when_asked():
     world = World().populate()
     registry = CollectorRegistry()
-    PrometheusMetrics(registry, world.jobs)
+    PrometheusMetrics(registry, world.cache.running_jobs)
     labels = {"kind": KIND, "op": "apply"}
     assert registry.get_sample_value("captf_jobs_active", labels) is None
     world.settle(2)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from captfctl.cluster.door import Door
+from captfctl.jobs.results import is_finished
 from captfctl.model import keys, names
 from captfctl.model.capi import Cluster
 from captfctl.model.core import Job
@@ -90,8 +91,8 @@ class LaggingCache:
             and job.metadata.labels.get(keys.CLUSTER_NAME) == label
         ]
 
-    def managed_jobs(self) -> Sequence[Job]:
-        return list(self._seen[JOBS.plural].values())
+    def running_jobs(self) -> Sequence[Job]:
+        return [job for job in self._seen[JOBS.plural].values() if not is_finished(job)]
 
 
 def _version(obj: Any) -> int:
