@@ -1,0 +1,294 @@
+#!/usr/bin/env python3
+"""Stop a real slow apply at random instants, in three ways, and look at what is left.
+
+    python tests/tools/interrupt_matrix.py [--rounds 20] [--runtime terraform] [--seed 1]
+
+The module makes five resources that sleep; state and lock are in the embedded API server. Each
+round starts from nothing and is stopped by SIGTERM to the runner, by SIGKILL to the runner (what is
+left of its processes is then killed, as the node agent and a container's end do), or by SIGKILL to
+the runtime. Afterwards: the state can be read, the lock is free or names the dead pod, no process
+is left, and the next apply converges. Prints a table; exits with 1 when a round fails.
+"""
+
+import argparse
+import base64
+import gzip
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(REPOSITORY))
+
+from captfctl.clock import SystemClock  # noqa: E402
+from captfctl.cluster.errors import NotFound  # noqa: E402
+from captfctl.cluster.store import EmbeddedStore  # noqa: E402
+from captfctl.local.apiserver import ApiServer  # noqa: E402
+from captfctl.model.resources import LEASES, SECRETS  # noqa: E402
+from runner.descendants import Family  # noqa: E402
+
+WAYS = ("SIGTERM runner", "SIGKILL runner", "SIGKILL runtime")
+POD = "interrupted-apply-pod"
+RESOURCES = 5
+PATIENCE = 60.0
+LOCK_INFO = "app.terraform.io/lock-info"
+
+MODULE = """
+resource "terraform_data" "slow" {
+  count = 5
+  input = count.index
+  provisioner "local-exec" { command = "sleep 0.${count.index + 1}" }
+}
+"""
+ROOT = {
+    "terraform": {"backend": {"kubernetes": {}}},
+    "module": {"role": {"source": "../../module"}},
+}
+
+
+class RoundError(Exception):
+    """What was left is not as it must be."""
+
+
+@dataclass
+class Tally:
+    """What the rounds of one way came to."""
+
+    rounds: int = 0
+    hit: Counter[str] = field(default_factory=Counter)
+    ends: Counter[str] = field(default_factory=Counter)
+    state: Counter[str] = field(default_factory=Counter)
+    lock: Counter[str] = field(default_factory=Counter)
+    failures: list[str] = field(default_factory=list)
+
+
+class Site:
+    """One object's directories, its state and its lock."""
+
+    def __init__(self, place: Path, runtime: str, store: EmbeddedStore, server: ApiServer) -> None:
+        self.place = place
+        self.work = place / "work"
+        self.result = place / "result"
+        self._runtime = runtime
+        self._door = store.door()
+        self._suffix = f"s{random.randrange(1 << 40):x}"
+        for name in ("module", "config"):
+            (place / name).mkdir()
+        (place / "module" / "main.tf").write_text(MODULE)
+        (place / "config" / "main.tf.json").write_text(json.dumps(ROOT))
+        (place / "config" / "terraform.tfvars.json").write_text("{}")
+        self._backend = [
+            f"--backend-config=secret_suffix={self._suffix}",
+            "--backend-config=namespace=default",
+            f"--backend-config=config_path={server.kubeconfig_path}",
+        ]
+
+    def start(self, *more: str) -> "subprocess.Popen[bytes]":
+        """Start an apply in a pod of its own: here, with a host name of its own."""
+        paths = [f"--{name}={self.place / name}" for name in ("module", "config", "result")]
+        flags = [*paths, f"--workdir={self.work}", f"--bin={self._runtime}", "--stop-timeout=20s"]
+        command = [sys.executable, "-m", "runner", "run", "--op=apply", *flags, *self._backend]
+        named = f'hostname {POD} && exec "$@"'
+        with (self.place / "log").open("ab") as log:
+            return subprocess.Popen(
+                [*_own_host_name(), "sh", "-c", named, "sh", *command, *more],
+                cwd=REPOSITORY,
+                env={"PATH": os.environ["PATH"], "CHECKPOINT_DISABLE": "1"},
+                stdout=log,
+                stderr=log,
+            )
+
+    def state(self) -> dict[str, object] | None:
+        """The stored state; None when nothing was stored. Raises when it cannot be read."""
+        name = f"tfstate-default-{self._suffix}"
+        try:
+            data = self._door.get(SECRETS, name, "default").data["tfstate"]
+        except NotFound:
+            return None
+        packed = base64.b64decode(data) if isinstance(data, str) else bytes(data)
+        state = json.loads(gzip.decompress(packed))
+        if state["version"] != 4:
+            raise RoundError("the state is of another version")
+        return state
+
+    def lock(self) -> tuple[str, str]:
+        """The ID and the pod of the lock's holder; empty when it is free."""
+        try:
+            lease = self._door.get(LEASES, f"lock-tfstate-default-{self._suffix}", "default")
+        except NotFound:
+            return "", ""
+        holder = lease.spec.holder_identity or ""
+        if not holder:
+            return "", ""
+        info = json.loads((lease.metadata.annotations or {}).get(LOCK_INFO, "{}"))
+        return info.get("ID") or holder, info.get("Who", "").rpartition("@")[2]
+
+    def processes(self) -> list[str]:
+        """What still runs below the work directory."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            try:
+                if entry.name.isdecimal() and (entry / "cwd").readlink().is_relative_to(self.place):
+                    found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+            except OSError:
+                continue
+        return found
+
+
+def _own_host_name() -> list[str]:
+    for command in (["unshare", "--uts"], ["unshare", "--user", "--map-root-user", "--uts"]):
+        if subprocess.run([*command, "true"], capture_output=True, check=False).returncode == 0:
+            return command
+    sys.exit("interrupt_matrix: needs a host name of its own for each pod (unshare --uts)")
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        return [int(text) for text in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def _stop(way: str, process: "subprocess.Popen[bytes]") -> str:
+    """Stop the run; return what was running: the runtime's subcommand."""
+    running = next((_command(pid) for pid in _children(process.pid)), "between steps")
+    if way == "SIGTERM runner":
+        process.terminate()
+    elif way == "SIGKILL runner":
+        process.kill()
+    else:
+        deadline = time.monotonic() + PATIENCE
+        while process.poll() is None and time.monotonic() < deadline:
+            if children := _children(process.pid):
+                running = _command(children[0])
+                os.kill(children[0], signal.SIGKILL)
+                break
+    return running
+
+
+def _command(pid: int) -> str:
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return "between steps"
+    return words[1].decode() if len(words) > 1 else "starting"
+
+
+def _round(site: Site, way: str, instant: float, family: Family, tally: Tally) -> None:
+    process = site.start()
+    time.sleep(instant)
+    hit = _stop(way, process)
+    exit_code = process.wait(PATIENCE)
+    if way == "SIGKILL runner":
+        family.kill_orphans()
+    tally.hit[hit] += 1
+    tally.ends[_end(site, exit_code)] += 1
+    if left := site.processes():
+        raise RoundError(f"processes are left: {left}")
+    tally.state["none yet" if site.state() is None else "readable"] += 1
+    holder, pod = site.lock()
+    if holder and pod != POD:
+        raise RoundError(f"the lock is held by {pod!r}, not by the dead pod")
+    tally.lock["names the pod" if holder else "free"] += 1
+    again = site.start(*([f"--force-unlock={holder}"] if holder else []))
+    if again.wait(PATIENCE) != 0:
+        raise RoundError(f"the next apply failed: {site.result.read_text()}")
+    resources = (site.state() or {}).get("resources", [])
+    made = sum(len(entry["instances"]) for entry in resources)
+    if made != RESOURCES or site.lock() != ("", ""):
+        raise RoundError(f"the next apply did not converge: {made} resources, lock {site.lock()}")
+
+
+def _end(site: Site, exit_code: int) -> str:
+    """How the run ended, as its result tells; a killed runner leaves none."""
+    if exit_code < 0:
+        return "no result"
+    error = json.loads(site.result.read_text())["error"]
+    return "success" if error is None else str(error["kind"])
+
+
+def run(rounds: int, runtime: str, rng: random.Random) -> dict[str, Tally]:
+    """Carry out the rounds; print the table's lines as they come."""
+    tallies = {way: Tally() for way in WAYS}
+    family = Family()
+    family.adopt_orphans()
+    clock = SystemClock()
+    with tempfile.TemporaryDirectory(prefix="captf-matrix-") as scratch:
+        store = EmbeddedStore.in_memory(clock)
+        (Path(scratch) / "api").mkdir()
+        server = ApiServer(store, data_dir=Path(scratch) / "api", clock=clock)
+        server.start()
+        try:
+            length = _length(Path(scratch), runtime, store, server)
+            for number in range(rounds):
+                for way, tally in tallies.items():
+                    place = Path(scratch) / f"{way.replace(' ', '-')}-{number}"
+                    place.mkdir()
+                    site = Site(place, runtime, store, server)
+                    tally.rounds += 1
+                    try:
+                        _round(site, way, rng.uniform(0, length), family, tally)
+                    except (RoundError, OSError, ValueError, subprocess.TimeoutExpired) as error:
+                        tally.failures.append(f"{way}, round {number}: {error}")
+                    shutil.rmtree(place, ignore_errors=True)
+        finally:
+            server.stop()
+            family.release()
+    return tallies
+
+
+def _length(scratch: Path, runtime: str, store: EmbeddedStore, server: ApiServer) -> float:
+    """How long an undisturbed apply takes on this machine."""
+    place = scratch / "undisturbed"
+    place.mkdir()
+    site = Site(place, runtime, store, server)
+    started = time.monotonic()
+    if site.start().wait(PATIENCE) != 0:
+        raise RoundError((place / "log").read_text())
+    return time.monotonic() - started
+
+
+def table(tallies: dict[str, Tally]) -> str:
+    """The table of a finished matrix."""
+    rows = [("stopped by", "rounds", "while running", "ended as", "state", "lock", "failed")]
+    for way, tally in tallies.items():
+        counted = [_counts(counter) for counter in (tally.hit, tally.ends, tally.state, tally.lock)]
+        rows.append((way, str(tally.rounds), *counted, str(len(tally.failures))))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    failures = [failure for tally in tallies.values() for failure in tally.failures]
+    return "\n".join([*lines, *failures]) + "\n"
+
+
+def _counts(counter: Counter[str]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in sorted(counter.items()))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=20, help="rounds of each way (default 20)")
+    parser.add_argument("--runtime", default="terraform", help="terraform or tofu")
+    parser.add_argument(
+        "--seed", type=int, default=None, help="repeat the instants of an older run"
+    )
+    options = parser.parse_args()
+    if shutil.which(options.runtime) is None:
+        sys.exit(f"interrupt_matrix: {options.runtime} is not on PATH")
+    seed = options.seed if options.seed is not None else random.randrange(1 << 32)
+    sys.stdout.write(f"seed {seed}\n")
+    tallies = run(options.rounds, options.runtime, random.Random(seed))
+    sys.stdout.write(table(tallies))
+    return 1 if any(tally.failures for tally in tallies.values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
