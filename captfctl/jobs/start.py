@@ -16,6 +16,7 @@ from captfctl.cluster.errors import (
     NotFound,
     TooLarge,
     Unauthorized,
+    Unavailable,
 )
 from captfctl.jobs.build import RunnerSettings, build_job, build_run_secret
 from captfctl.jobs.leases import LeaseClaim, Leases
@@ -39,6 +40,9 @@ log = logging.getLogger(__name__)
 
 # What a server answers when it has refused the object for good: the Job does not exist.
 _REJECTED = (BadRequest, Unauthorized, Forbidden, NotFound, Invalid, TooLarge)
+
+_PROVIDING_AGAIN = 2
+"""How often a Job that exists is given its inputs again when an answer is lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +179,11 @@ class Starter:
             created = self._door.create(JOBS, job, run.owner.namespace)
         except AlreadyExists:
             return self._adopt(run)
+        except Unavailable as error:
+            # Where only the answer is lost, the Job waits for its Secret already.
+            if not error.outcome_unknown or self._read_job(run) is None:
+                raise
+            return self._adopt(run)
         except _REJECTED:
             self.give_back(run)
             raise
@@ -212,8 +221,19 @@ class Starter:
             self._leases.release(run.owner, run.name)
 
     def _provide(self, run: RunSpec, job: Job) -> None:
-        """Steps 9 and 10. The record only now: a refused start must not replace the one of the
-        apply that ran last. The Secret needs the Job's UID; the pod waits for it."""
+        """Steps 9 and 10, again when an answer is lost: whoever comes next sees a Job that runs,
+        and can only wait until it is stuck for good (11 §7)."""
+        for _ in range(_PROVIDING_AGAIN):
+            try:
+                return self._provide_once(run, job)
+            except Unavailable as error:
+                log.info("the inputs of %s are provided again: %s", run.name, error)
+        return self._provide_once(run, job)
+
+    def _provide_once(self, run: RunSpec, job: Job) -> None:
+        """Every write may have taken place already. The record only now: a refused start must not
+        replace the one of the apply that ran last. The Secret needs the Job's UID; the pod waits
+        for it."""
         if run.op is Op.APPLY:
             inputs = RunInputs(
                 job=run.name,

@@ -13,9 +13,12 @@ from captfctl.model.ops import Op
 from captfctl.model.owner import Owner
 from captfctl.model.resources import CLUSTERS, JOBS, LEASES, SECRETS, TERRAFORM_CLUSTERS
 from captfctl.state.lock import LockHolder, StateLock
+from captfctl.state.plan_key import ensure_plan_key
 from captfctl.state.records import read_records
-from tests.support.faults import failing, losing_answers
+from tests.support.faults import WRITES, HookedDoor, failing, losing_answers
 from tests.support.runs import FILES, IMAGE, NAMESPACE, RUNNER, World, fixed_bytes, run_spec
+
+BLOCKED = {"metadata": {"annotations": {keys.BLOCK_MOVE: "true"}}}
 
 
 def start(world: World, run, door: Any = None, **more: Any):
@@ -156,6 +159,44 @@ def test_error_after_the_create_keeps_the_lease():
         start(world, run, failing(world.door, Unavailable("no answer"), "create", SECRETS))
     assert world.job_names() == [run.name]
     assert world.lease_names() == [world.owner.run_lease]
+
+
+def losing_every_second_answer(door: Any) -> HookedDoor:
+    """Writes take place; of every two of one kind to one resource the first is not answered."""
+    asked: dict[tuple[str, str], int] = {}
+
+    def after(name: str, resource: Any) -> None:
+        if name in WRITES:
+            key = name, resource.plural
+            asked[key] = asked.get(key, 0) + 1
+            if asked[key] % 2:
+                raise Unavailable("no answer", outcome_unknown=True)
+
+    return HookedDoor(door, after=after)
+
+
+@pytest.mark.parametrize("op", [Op.APPLY, Op.DRIFT])
+def test_a_job_whose_creation_was_not_answered_gets_its_inputs_at_once(op):
+    """Left alone it would wait for a minute, and then be removed as stuck."""
+    world = World()
+    run = world.run(op)
+    world.acquire(run)
+    lost = Unavailable("no answer", outcome_unknown=True)
+    started = start(world, run, losing_answers(world.door, lost, "create", JOBS))
+    assert isinstance(started, Started)
+    assert secret(world, run).data == FILES
+
+
+def test_inputs_whose_writing_is_not_answered_are_written_until_it_is_known():
+    world = World()
+    world.door.patch(TERRAFORM_CLUSTERS, "prod", NAMESPACE, BLOCKED)
+    ensure_plan_key(world.door, world.owner, fixed_bytes)
+    run = world.run()
+    world.acquire(run)
+    started = start(world, run, losing_every_second_answer(world.door))
+    assert isinstance(started, Started)
+    assert secret(world, run).data == FILES
+    assert read_records(world.door, world.owner).attempt.job == run.name
 
 
 def test_running_job_of_the_same_name_is_adopted():
