@@ -44,7 +44,7 @@ def requests(log: Path) -> Iterator[Request]:
             if about.get("subresource"):
                 resource += f"/{about['subresource']}"
             yield Request(
-                user=event["user"]["username"],
+                user=event["user"].get("username", ""),
                 verb=event["verb"],
                 group=about.get("apiGroup", ""),
                 resource=resource,
