@@ -6,11 +6,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import tracemalloc
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.figures import Figure, Missing, Yardstick, at_most
+from benchmarks.figures import Figure, Missing, Yardstick, at_most, at_most_times
 from benchmarks.timing import alternately, best
 from runner import plan
 from runner.redact import Redactor, SecretSet
@@ -72,7 +74,7 @@ class _Apply:
 
     def __call__(self) -> None:
         self._count += 1
-        work = self._place / f"{'runner' if self._runner else 'bare'}-{self._count}"
+        work = self._place / f"{id(self)}-{self._count}"
         if self._runner is None:
             self._bare(work)
             return
@@ -112,17 +114,15 @@ def _apply(runtime: str) -> Iterator[Figure]:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         bare = _Apply(folder, runtime, None)
-        in_python = _Apply(folder, runtime, [sys.executable, "-m", "runner"])
-        times = alternately([bare, in_python], ROUNDS)
-    plain, ours = (min(taken) * 1e3 for taken in times)
-    name = f"bare {Path(runtime).name} commands"
-    yield Figure(
-        what="runner: one apply",
-        value=ours,
-        unit="ms",
-        yardstick=Yardstick(name=name, value=plain),
-    )
-    yield at_most("runner: time over the bare commands", ours - plain, "ms", _OVER_LIMIT)
+        ways = {"runner": [sys.executable, "-m", "runner"]}
+        if BINARY.exists():
+            ways["dist/runner"] = [str(BINARY)]
+        runs = [_Apply(folder, runtime, command) for command in ways.values()]
+        plain, *ours = (min(taken) * 1e3 for taken in alternately([bare, *runs], ROUNDS))
+    stick = Yardstick(name=f"bare {Path(runtime).name} commands", value=plain)
+    for way, taken in zip(ways, ours, strict=True):
+        yield Figure(what=f"{way}: one apply", value=taken, unit="ms", yardstick=stick)
+        yield at_most(f"{way}: time over the bare commands", taken - plain, "ms", _OVER_LIMIT)
 
 
 def _binary() -> Iterator[Figure]:
@@ -151,11 +151,17 @@ def _binary() -> Iterator[Figure]:
 
 
 def _redaction() -> Iterator[Figure]:
+    """A log without a hit, with as many secrets as a run usually has and with very many."""
+    for count in (20, 500):
+        yield _redaction_with(count)
+
+
+def _redaction_with(count: int) -> Figure:
     line = b"module.network.aws_subnet.private[2]: Creation complete after 3s [id=subnet-0a1b2c]\n"
     piece = (line * (PIECE // len(line) + 1))[:PIECE]
     pieces = LOG_BYTES // PIECE
     secrets = SecretSet()
-    for number in range(20):
+    for number in range(count):
         secrets.add(f"a-secret-value-number-{number:04}".encode())
     redactor = Redactor(secrets)
 
@@ -170,10 +176,10 @@ def _redaction() -> Iterator[Figure]:
             piece.find(b"a-secret-value-number-0000")
 
     ours, plain = best(redact, 3), best(search, 3)
-    stick = Yardstick(name="bytes.find of one of 20 values", value=LOG_BYTES / plain / 1e6)
+    stick = Yardstick(name="bytes.find of one value", value=LOG_BYTES / plain / 1e6)
     rate = LOG_BYTES / ours / 1e6
-    yield Figure(
-        what="runner: redaction of a log without a hit",
+    return Figure(
+        what=f"runner: redaction of a log without a hit, {count} secrets",
         value=rate,
         unit="MB/s",
         yardstick=stick,
@@ -201,3 +207,17 @@ def _fingerprint() -> Iterator[Figure]:
     stick = Yardstick(name="json.loads of the plan", value=plain)
     what = f"runner: fingerprint of {PLAN_RESOURCES} resources ({len(text) / 1e6:.1f} MB)"
     yield Figure(what=what, value=ours, unit="ms", yardstick=stick)
+    size = Yardstick(name="the plan's size", value=len(text) / 1e6)
+    what = "runner: memory of that, the plan included"
+    yield at_most_times(what, _most_memory(text) / 1e6, "MB", 3.0, size)
+
+
+def _most_memory(text: bytes) -> int:
+    """The most bytes held while a plan is read that came in pieces, as from a pipe."""
+    tracemalloc.start()
+    try:
+        pieces = deque(text[start : start + PIECE] for start in range(0, len(text), PIECE))
+        plan.read((pieces.popleft() for _ in range(len(pieces))), b"k" * 32)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()

@@ -4,8 +4,6 @@ import os
 import sys
 
 _PIECE = 1 << 20
-# The executable made by deploy/build_runner.py names its own file here.
-SELF_VARIABLE = "_CAPTF_RUNNER_FILE"
 
 
 class CopyError(Exception):

@@ -112,9 +112,9 @@ def effect(change: Change) -> str:
     if change.actions in (("create",), ("read",)):
         parts += _whole(change)
     elif change.actions not in (("delete",), ("forget",)):
-        paths = ",".join(_paths(change))
+        paths = _paths(change)
         if paths:
-            parts.append(f'"paths":[{paths}]')
+            parts.append(f'"paths":[{",".join(paths)}]')
     return "{" + ",".join(parts) + "}"
 
 
@@ -157,80 +157,84 @@ def normalised(marks: JsonValue) -> JsonValue:
     return None
 
 
-class _Place(NamedTuple):
-    """The two sides of a change at one path, with their markers."""
+class _Marks(NamedTuple):
+    """The markers at one place of a change."""
 
-    path: tuple[str | int, ...]
-    before: _Side
-    after: _Side
     unknown: JsonValue
-    before_sensitive: JsonValue
-    after_sensitive: JsonValue
+    before: JsonValue
+    after: JsonValue
 
-    def inner(self, key: str | int) -> "_Place":
-        return _Place(
-            (*self.path, key),
-            _member(self.before, key),
-            _member(self.after, key),
-            part(self.unknown, key),
-            part(self.before_sensitive, key),
-            part(self.after_sensitive, key),
-        )
+    def at(self, key: str | int) -> "_Marks":
+        """The markers of one member or element."""
+        return _Marks(part(self.unknown, key), part(self.before, key), part(self.after, key))
+
+    def plain(self) -> bool:
+        """Whether nothing here or below is marked."""
+        return self.unknown is None and self.before is None and self.after is None
 
 
-def _paths(change: Change) -> Iterator[str]:
-    place = _Place(
-        (),
-        change.before,
-        change.after,
-        change.after_unknown,
-        change.before_sensitive,
-        change.after_sensitive,
-    )
-    return _walk(place)
+_Path = tuple[str | int, ...]
+_PLAIN = _Marks(None, None, None)
 
 
-def _walk(place: _Place) -> Iterator[str]:
-    """The entries of everything that changes at or below a place (20 §16.4)."""
-    before, after, unknown = place.before, place.after, place.unknown
+def _paths(change: Change) -> list[str]:
+    marks = _Marks(change.after_unknown, change.before_sensitive, change.after_sensitive)
+    entries: list[str] = []
+    _walk((), change.before, change.after, marks, entries)
+    return entries
+
+
+def _walk(path: _Path, before: _Side, after: _Side, marks: _Marks, entries: list[str]) -> None:
+    """Add the entries of everything that changes at or below a place (20 §16.4)."""
+    unknown = marks.unknown
     if unknown is True:
-        yield _entry(place, None, None, unknown=True)
+        entries.append(_entry(path, None, None, marks))
     elif isinstance(before, dict) and isinstance(after, dict) and (before or after):
         keys = before.keys() | after.keys()
         if isinstance(unknown, dict):
             keys |= unknown.keys()
         for key in sorted(keys):
-            yield from _walk(place.inner(key))
+            sides = before.get(key, _ABSENT), after.get(key, _ABSENT)
+            _inner((*path, key), *sides, marks, entries)
     elif isinstance(before, list) and isinstance(after, list) and (before or after):
         length = max(len(before), len(after), len(unknown) if isinstance(unknown, list) else 0)
         for index in range(length):
-            yield from _walk(place.inner(index))
-    elif _leaf_changes(place):
-        yield _entry(place, before, after, unknown=normalised(unknown))
+            sides = _item(before, index), _item(after, index)
+            _inner((*path, index), *sides, marks, entries)
+    elif _leaf_changes(before, after, marks):
+        entries.append(_entry(path, before, after, marks))
 
 
-def _leaf_changes(place: _Place) -> bool:
-    absent = place.before is _ABSENT, place.after is _ABSENT
+def _inner(path: _Path, before: _Side, after: _Side, outer: _Marks, entries: list[str]) -> None:
+    marks = _PLAIN if outer.plain() else outer.at(path[-1])
+    # Most of a plan stays as it is: this spares the walk.
+    if not (isinstance(before, str) and before == after and marks.plain()):
+        _walk(path, before, after, marks, entries)
+
+
+def _leaf_changes(before: _Side, after: _Side, marks: _Marks) -> bool:
+    absent = before is _ABSENT, after is _ABSENT
     return (
         absent[0] != absent[1]
-        or (not absent[0] and place.before != place.after)
-        or normalised(place.unknown) is not None
-        or normalised(place.before_sensitive) != normalised(place.after_sensitive)
+        or (not absent[0] and before != after)
+        or normalised(marks.unknown) is not None
+        or normalised(marks.before) != normalised(marks.after)
     )
 
 
-def _entry(place: _Place, before: _Side, after: _Side, *, unknown: JsonValue) -> str:
-    path = ",".join(quote(key) if isinstance(key, str) else str(key) for key in place.path)
-    parts = [f'"path":[{path}]', f'"before":{_shown(before)}', f'"after":{_shown(after)}']
+def _entry(path: _Path, before: _Side, after: _Side, marks: _Marks) -> str:
+    shown = ",".join(quote(key) if isinstance(key, str) else str(key) for key in path)
+    parts = [f'"path":[{shown}]', f'"before":{_shown(before)}', f'"after":{_shown(after)}']
     parts += ['"before_absent":true'] if before is _ABSENT else []
     parts += ['"after_absent":true'] if after is _ABSENT else []
-    for name, marks in (
-        ("unknown", unknown),
-        ("before_sensitive", normalised(place.before_sensitive)),
-        ("after_sensitive", normalised(place.after_sensitive)),
+    for name, mark in (
+        ("unknown", marks.unknown),
+        ("before_sensitive", marks.before),
+        ("after_sensitive", marks.after),
     ):
-        if marks is not None:
-            parts.append(f'"{name}":{canonical(marks)}')
+        normal = normalised(mark)
+        if normal is not None:
+            parts.append(f'"{name}":{canonical(normal)}')
     return "{" + ",".join(parts) + "}"
 
 
@@ -240,9 +244,5 @@ def _shown(side: _Side) -> str:
     return "null"
 
 
-def _member(side: _Side, key: str | int) -> _Side:
-    if isinstance(side, dict) and isinstance(key, str):
-        return side.get(key, _ABSENT)
-    if isinstance(side, list) and isinstance(key, int) and key < len(side):
-        return side[key]
-    return _ABSENT
+def _item(items: list[JsonValue], index: int) -> _Side:
+    return items[index] if index < len(items) else _ABSENT

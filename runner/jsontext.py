@@ -75,7 +75,8 @@ def as_ascii(document: Iterable[bytes]) -> str:
     """
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     texts = [_narrow(decoder.decode(piece)) for piece in document]
-    texts.append(_narrow(decoder.decode(b"", final=True)))
+    if rest := decoder.decode(b"", final=True):
+        texts.append(_narrow(rest))
     return "".join(texts)
 
 

@@ -93,6 +93,31 @@ def read(document: Iterable[bytes], key: bytes | None) -> Reading:
     return reader.reading()
 
 
+class _FirstByAddress:
+    """The lines with the first addresses in byte order, out of any number."""
+
+    def __init__(self, limit: int) -> None:
+        self.count = 0
+        self._limit = limit
+        self._kept: list[tuple[bytes, str]] = []
+
+    def add(self, address: str, line: str) -> None:
+        """Take a line; those that cannot be among the first are dropped now and then."""
+        self.count += 1
+        self._kept.append((address.encode("utf-8", "replace"), line))
+        if len(self._kept) >= 4 * self._limit:
+            self._cut()
+
+    def lines(self) -> tuple[str, ...]:
+        """The first lines; those of one address in the order they came in."""
+        self._cut()
+        return tuple(line for _, line in self._kept)
+
+    def _cut(self) -> None:
+        self._kept.sort(key=lambda item: item[0])
+        del self._kept[self._limit :]
+
+
 class _Reader:
     """Collects what a plan says, change by change."""
 
@@ -100,7 +125,7 @@ class _Reader:
         self._hasher = hasher
         self._counts = {"create": 0, "update": 0, "replace": 0, "delete": 0}
         self._imports = self._moves = self._forgets = self._outputs = 0
-        self._listed: list[tuple[str, str]] = []
+        self._listed = _FirstByAddress(_LISTED_CHANGES)
         self._drifted: list[str] = []
         self._destructive: list[str] = []
         self._secrets = SecretSet()
@@ -124,7 +149,7 @@ class _Reader:
             self._destructive.append(f"{address} ({what})")
         labels = _labels(change, kind)
         if labels:
-            self._listed.append((address, f"{address} ({labels})"))
+            self._listed.add(address, f"{address} ({labels})")
             if self._hasher is not None:
                 self._hasher.add(address, change)
 
@@ -163,8 +188,6 @@ class _Reader:
 
     def reading(self) -> Reading:
         """What was collected."""
-        # The sort keeps the plan's order between equal addresses.
-        listed = sorted(self._listed, key=lambda item: item[0].encode("utf-8", "replace"))
         summary = Summary(
             hash=self._hasher.hash() if self._hasher is not None else "",
             **self._counts,
@@ -172,8 +195,8 @@ class _Reader:
             imports=self._imports,
             moves=self._moves,
             forgets=self._forgets,
-            resources=tuple(line for _, line in listed[:_LISTED_CHANGES]),
-            truncated=len(listed) > _LISTED_CHANGES,
+            resources=self._listed.lines(),
+            truncated=self._listed.count > _LISTED_CHANGES,
         )
         drift = Drift(**self._counts, resources=tuple(self._drifted))
         return Reading(summary, drift, tuple(self._destructive), self._secrets)
@@ -202,6 +225,8 @@ def _labels(change: fingerprint.Change, kind: str) -> str:
 
 def _marked_strings(value: JsonValue, marks: JsonValue) -> Iterator[str]:
     """The non-empty strings of a value that lie under a true marker."""
+    if not marks:
+        return  # most of a plan is not marked
     if isinstance(value, str):
         if marks is True and value:
             yield value
