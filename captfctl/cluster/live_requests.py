@@ -1,6 +1,7 @@
 """Requests to an API server: authentication, time limits, retries, errors."""
 
 import contextlib
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -24,6 +25,9 @@ RETRIES_WHEN_BUSY = 3
 LONGEST_WAIT = 10.0
 """Seconds we let a busy server keep a caller waiting per repetition; a pass can come back later."""
 
+
+_PLAIN = re.compile(r"[A-Za-z0-9/._:@~-]*")
+"""Paths that are the same when quoted: nearly all."""
 
 A = TypeVar("A", Answer, BaseHTTPResponse)
 _Send = Callable[[Connections, str, str, Mapping[str, str], bytes | None], A]
@@ -101,7 +105,9 @@ class Requests:
         body: bytes | None,
         send: _Send[A],
     ) -> A:
-        url = quote(path, safe="/:@") + (f"?{urlencode(query)}" if query else "")
+        url = path if _PLAIN.fullmatch(path) else quote(path, safe="/:@")
+        if query:
+            url += f"?{urlencode(query)}"
         request = self.request(method, path)
         busy = 0
         renewed = False

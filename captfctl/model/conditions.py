@@ -89,6 +89,13 @@ def is_status(conditions: Iterable[Condition], kind: str, status: str) -> bool:
     return found is not None and found.status == status
 
 
+_ORDER: dict[str, int] = {kind.value: index for index, kind in enumerate(Type)}
+
+
+def _place(condition: Condition) -> tuple[int, str]:
+    return _ORDER.get(condition.type, len(_ORDER)), condition.type
+
+
 class Conditions:
     """The conditions of one object while a pass works on it.
 
@@ -131,11 +138,7 @@ class Conditions:
 
     def list(self) -> list[Condition]:
         """In a fixed order: ours as declared, then any other by name."""
-        order = {kind: index for index, kind in enumerate(Type)}
-        return sorted(
-            self._by_type.values(),
-            key=lambda c: (order.get(c.type, len(order)), c.type),  # type: ignore[call-overload]
-        )
+        return sorted(self._by_type.values(), key=_place)
 
     def summarize_ready(self, provisioned: bool) -> None:
         """Set `Ready` from the others (31 §2.1)."""

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 from captfctl.cluster.errors import NotFound
 from captfctl.contract.effective import ClusterConfig, Flags, cluster_config
@@ -109,7 +110,7 @@ class Pass:
     def policy(self) -> JobPolicy:
         return self.config.jobs
 
-    @property
+    @cached_property
     def config(self) -> ClusterConfig:
         """The effective configuration: a cluster inherits nothing (10 §16)."""
         settings = self.env.settings
@@ -161,6 +162,8 @@ class Pass:
         finalizer goes last, because nothing can be written after it.
         """
         self.obj.status.conditions = self.conditions.list()
+        if self.obj == self.stored:
+            return
         patch = merge_patch(document(self.stored), document(self.obj))
         status = patch.pop("status", None)
         letting_go = self.stored.deleting and not self.has_finalizer()
