@@ -22,4 +22,7 @@ def parse_duration(text: str) -> timedelta:
     if not rest or position < len(rest):
         missing = " (a unit is missing)" if rest.replace(".", "").isdigit() else ""
         raise ValueError(f"{text!r} is not a duration{missing}")
-    return timedelta(seconds=sign * total)
+    try:
+        return timedelta(seconds=sign * total)
+    except OverflowError:
+        raise ValueError(f"{text!r} is too long") from None

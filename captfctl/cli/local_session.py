@@ -1,11 +1,13 @@
 """A local control plane for the time of one command, or the one that is running already."""
 
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from captfctl.cli.connect import KUBECONFIG, running_here
+from captfctl.cli.signals import Interrupted
 from captfctl.clock import Clock
 from captfctl.cluster.door import Door
 from captfctl.local.images import ImageTable
@@ -50,6 +52,9 @@ def local_session(data: Path, images: ImageTable, clock: Clock) -> Iterator[Door
         door = LiveDoor.from_kubeconfig(data / KUBECONFIG)
         try:
             yield door
+        except Interrupted:
+            print("interrupted: the control plane that runs here goes on", file=sys.stderr)
+            raise
         finally:
             door.close()
         return
@@ -57,5 +62,8 @@ def local_session(data: Path, images: ImageTable, clock: Clock) -> Iterator[Door
     plane.start()
     try:
         yield plane.door
+    except Interrupted:
+        print("interrupted: runs are asked to stop, their outcome is recorded", file=sys.stderr)
+        raise
     finally:
         plane.stop()

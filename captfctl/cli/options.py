@@ -66,3 +66,13 @@ def duration(text: str, flag: str) -> timedelta:
         raise InputError(
             f"{flag} cannot be used", why=str(error), do="write it like 90s, 10m or 1h30m"
         ) from None
+
+
+def timeout_seconds(text: str) -> float:
+    """What is given for `--timeout`. Raises `InputError` when it cannot be used."""
+    length = duration(text, "--timeout").total_seconds()
+    if length < 0:
+        raise InputError(
+            "--timeout cannot be used", why=f"{text!r} is negative", do="write it like 90s or 10m"
+        )
+    return length

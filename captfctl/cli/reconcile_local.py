@@ -7,9 +7,10 @@ from pathlib import Path
 from captfctl.cli.described_input import known_kinds, read_objects
 from captfctl.cli.display import make_display, name_of
 from captfctl.cli.local_session import image_table, local_session
-from captfctl.cli.options import data_dir, duration
+from captfctl.cli.options import data_dir, timeout_seconds
 from captfctl.cli.progress import Follower, Key
 from captfctl.cli.settled import Standing, Verdict
+from captfctl.cli.signals import EndRequest, end_requested
 from captfctl.clock import SystemClock
 from captfctl.cluster.apply import apply
 from captfctl.cluster.described import BadInput, DescribedSet, Violation
@@ -30,18 +31,22 @@ _EXITS = {
 
 
 def reconcile_local(files: list[str], data: Path | None, images: Path | None, timeout: str) -> int:
-    """Returns the exit code (docs/exit-codes.md). Nothing is stored when the input is bad."""
+    """Returns the exit code (docs/exit-codes.md). Nothing is stored when the input is bad.
+
+    Raises `Interrupted` when the process is told to end, after the runs have been ended in order.
+    """
     clock = SystemClock()
-    limit = duration(timeout, "--timeout").total_seconds()
+    limit = timeout_seconds(timeout)
     table = image_table(images)
     described = read_objects(files, known_kinds(clock))
     _check_images(described, table)
+    ending = end_requested()
     with local_session(data_dir(data), table, clock) as door:
         keys = _keys(described)
         display = make_display(keys)
         try:
-            follower = Follower(door, keys, clock, display)
-            _apply(door, described)
+            follower = Follower(door, keys, clock, display, ending)
+            _apply(door, described, ending)
             verdicts = follower.until_settled(limit)
         finally:
             display.close()
@@ -51,15 +56,16 @@ def reconcile_local(files: list[str], data: Path | None, images: Path | None, ti
 
 
 def delete_local(files: list[str], data: Path | None, images: Path | None, timeout: str) -> int:
-    """Returns the exit code (docs/exit-codes.md)."""
+    """Returns the exit code (docs/exit-codes.md). Raises `Interrupted`, as `reconcile_local`."""
     clock = SystemClock()
-    limit = duration(timeout, "--timeout").total_seconds()
+    limit = timeout_seconds(timeout)
     described = read_objects(files, known_kinds(clock))
+    ending = end_requested()
     with local_session(data_dir(data), image_table(images), clock) as door:
         keys = _keys(described)
         display = make_display(keys)
         try:
-            follower = Follower(door, keys, clock, display)
+            follower = Follower(door, keys, clock, display, ending)
             _delete(door, (item for item in described if item.resource.kind == "Cluster"))
             _delete(door, (i for i in described if i.resource.kind == TERRAFORM_CLUSTERS.kind))
             left = follower.until_gone(limit)
@@ -105,8 +111,9 @@ def _image_problem(table: ImageTable, reference: str) -> str:
     return ""
 
 
-def _apply(door: Door, described: DescribedSet) -> None:
+def _apply(door: Door, described: DescribedSet, ending: EndRequest) -> None:
     for item in described:
+        ending.check()
         done = apply(door, item.resource, item.document)
         print(f"{item.resource.kind.lower()}/{item.name} {done.action}", flush=True)
 

@@ -1,5 +1,6 @@
 """The command line in this process: what it prints and how it ends."""
 
+import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,7 +38,10 @@ def captfctl(monkeypatch, capsys, tmp_path):
         captured = capsys.readouterr()
         return Ended(code, captured.out, captured.err)
 
-    return run
+    handlers = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    yield run
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture

@@ -144,6 +144,21 @@ def test_a_duration_without_unit_is_told_with_its_flag(captfctl):
     refused(ended, 2, "--sync-period", "unit")
 
 
+@pytest.mark.parametrize(
+    ("timeout", "why"), [("-5s", "negative"), ("1", "unit"), ("9999999999999h", "too long")]
+)
+def test_a_timeout_that_cannot_be_kept_is_refused_and_nothing_is_stored(
+    captfctl, quickstart, tmp_path, timeout, why
+):
+    data = tmp_path / "data"
+    ended = captfctl(
+        "reconcile", "-f", quickstart(), "--local", f"--data={data}", f"--timeout={timeout}"
+    )
+
+    refused(ended, 2, "--timeout", why)
+    assert not data.exists()
+
+
 @pytest.mark.parametrize("flags", [(), ("--local", "--dry-run")])
 def test_reconcile_wants_to_know_where(captfctl, quickstart, flags):
     refused(captfctl("reconcile", "-f", quickstart(), *flags), 2, "--local", "--dry-run")

@@ -1,6 +1,7 @@
 """The scenarios on the embedded control plane."""
 
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,9 +9,12 @@ import pytest
 
 from captfctl.model import keys
 from captfctl.model.ops import Op
+from captfctl.model.resources import JOBS
 from tests.e2e import scenarios
 from tests.e2e.scenarios import Story
-from tests.e2e.site import LocalSite, eventually
+from tests.e2e.site import ROOT, Captfctl, LocalSite, eventually
+
+QUICKSTART = ROOT / "examples" / "quickstart" / "cluster.yaml"
 
 pytestmark = [
     pytest.mark.terraform,
@@ -81,3 +85,34 @@ def test_sigterm_interrupts_the_run_in_order_and_it_is_tried_again_at_once(site)
 def has_reason(story: Story, reason: str) -> bool:
     condition = story.condition("ApplyJobSucceeded")
     return condition is not None and condition.reason == reason
+
+
+@pytest.mark.parametrize(
+    ("number", "exit_code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)]
+)
+def test_a_reconcile_that_is_told_to_end_ends_its_run_in_order(tmp_path, number, exit_code):
+    site = LocalSite(tmp_path / "site")
+    objects = tmp_path / "objects.yaml"
+    objects.write_text(QUICKSTART.read_text().replace("subnets: 2", "subnets: 2\n    seconds: 30"))
+    command = Captfctl(
+        tmp_path / "reconcile.log",
+        "reconcile",
+        "--local",
+        f"--filename={objects}",
+        f"--data={site.data}",
+        f"--images={site.images}",
+    )
+    command.start("PlanSummary")
+    eventually(lambda: site.processes("apply"), "Terraform applying")
+
+    command.signal(number)
+
+    assert command.wait(60) == exit_code
+    assert "interrupted: runs are asked to stop" in command.output()
+    assert not site.processes()
+    site.start()
+    try:
+        first = site.door().list(JOBS, "default").items[0]
+        assert first.metadata.annotations[keys.INTERRUPTED] == "true"
+    finally:
+        site.stop()
