@@ -62,7 +62,7 @@ def test_a_killed_leaders_running_job_is_adopted_by_the_other_manager(site, pair
     assert most[story.namespace, "quickstart"] == 1
     assert story.no_lease_left()
     tell(capsys, f"takeover after kill -9 of the leader: {taken:.1f} s")
-    # The rival waits for the Lease's end, seen with its own clock, and tries every two seconds.
+    # The rival waits for the Lease's end, seen with its own clock, and tries every second.
     assert taken < LEASE_SECONDS + 2 * RETRY_SECONDS
 
 
