@@ -43,8 +43,7 @@ class Demo:
         self._say("Do it: a control plane on this machine, one Job, a real run.")
         self._reconcile()
         self._say("The object and its run.")
-        self._get("terraformclusters")
-        self._get("jobs")
+        self._get("terraformclusters,jobs")
         self._say("Change a variable, subnets: 2 -> 3, and reconcile again: a second apply.")
         text = self.objects.read_text().replace("subnets: 2", "subnets: 3")
         self.objects.write_text(text)
@@ -55,8 +54,7 @@ class Demo:
         self._say("Delete it: the infrastructure is destroyed first.")
         self._captfctl("delete", "-f", str(self.objects), *self._local())
         self._say("What is left of it:")
-        self._get("secrets")
-        self._get("jobs")
+        self._get("terraformclusters,secrets,jobs,leases", "-n", "default")
 
     def _write_images(self) -> None:
         runtime = f"\n  runtime: {REHEARSAL}" if self.rehearsal else ""
@@ -71,8 +69,8 @@ class Demo:
     def _reconcile(self) -> None:
         self._captfctl("reconcile", "-f", str(self.objects), *self._local())
 
-    def _get(self, kind: str) -> None:
-        self._captfctl("get", kind, "--data", str(self.folder / "data"))
+    def _get(self, kinds: str, *flags: str) -> None:
+        self._captfctl("get", kinds, *flags, "--data", str(self.folder / "data"))
 
     def _say(self, text: str) -> None:
         print(f"\n# {self.prefix}{text}", flush=True)

@@ -10,7 +10,7 @@ from captfctl.cli.output import Format
 
 def command(
     kind: Annotated[
-        str, typer.Argument(metavar="[KIND]", help="A kind, plural or short name.")
+        str, typer.Argument(metavar="[KIND[,KIND]]", help="Kinds: singular, plural or short names.")
     ] = "terraformclusters",
     name: Annotated[str, typer.Argument(metavar="[NAME]", help="One object of that kind.")] = "",
     namespace: Annotated[
@@ -27,6 +27,7 @@ def command(
 
     Without --kubeconfig the local control plane is read, whether it runs or not.
     """
-    from captfctl.cli.get_objects import get
+    from captfctl.cli.get_objects import Query, get
 
-    get(kind, name, namespace, selector, data, kubeconfig, output)
+    query = Query(kinds=kind, name=name, namespace=namespace, selector=selector)
+    get(query, data, kubeconfig, output)

@@ -1,8 +1,10 @@
 """What `captfctl get` reads and shows."""
 
 import difflib
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,29 +23,57 @@ from captfctl.local.apiserver.tables import IncludeObject, table
 _NAMESPACE = "Namespace"
 
 
-def get(
-    kind: str,
-    name: str,
-    namespace: str,
-    selector: str,
-    data: Path | None,
-    kubeconfig: Path | None,
-    output: Format,
-) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """Which objects: `name` empty means all of the kinds, `namespace` empty those of every one."""
+
+    kinds: str
+    name: str
+    namespace: str
+    selector: str
+
+
+def get(query: Query, data: Path | None, kubeconfig: Path | None, output: Format) -> None:
     """Raises `InputError` for an unknown kind, `NotFound` for an object that is not there."""
     clock = SystemClock()
     registry = known_kinds(clock).registry
-    served = _find(registry, kind)
+    kinds = [_find(registry, kind) for kind in query.kinds.split(",")]
     with _door(data, kubeconfig, clock) as door:
-        if name:
-            place = namespace or ("default" if served.resource.namespaced else "")
-            documents = [door.get(served.resource, name, place)]
-        else:
-            documents = door.list(served.resource, namespace, labels=selector).items
-    listing = _listing(served, documents, clock, namespaces=not namespace and not name)
-    if output is Format.JSON or output is Format.YAML:
-        listing = _as_kubectl(listing, single=bool(name))
-    show(listing, output, single=True)
+        listings = [_read(door, served, query, clock, several=len(kinds) > 1) for served in kinds]
+    if output in (Format.JSON, Format.YAML):
+        show(
+            _as_kubectl(listings, single=bool(query.name) and len(kinds) == 1), output, single=True
+        )
+        return
+    # As kubectl: of several kinds, only those are shown that there is something of.
+    shown = [listing for listing in listings if listing.rows]
+    if not shown:
+        print("No resources found", file=sys.stderr)
+    for index, listing in enumerate(shown):
+        if index and output is not Format.NAME:
+            print()
+        show(listing, output)
+
+
+def _read(door: Door, served: Served, query: Query, clock: Clock, *, several: bool) -> Listing:
+    if query.name:
+        place = query.namespace or ("default" if served.resource.namespaced else "")
+        documents = [door.get(served.resource, query.name, place)]
+    else:
+        documents = door.list(served.resource, query.namespace, labels=query.selector).items
+    everywhere = not query.namespace and not query.name
+    listing = _listing(served, documents, clock, namespaces=everywhere)
+    return _with_kinds(listing) if several else listing
+
+
+def _with_kinds(listing: Listing) -> Listing:
+    """Names with their kind, as kubectl writes them when it shows several."""
+    column = listing.columns.index("Name")
+    rows = [
+        replace(row, cells=[*row.cells[:column], row.name, *row.cells[column + 1 :]])
+        for row in listing.rows
+    ]
+    return replace(listing, rows=rows)
 
 
 @contextmanager
@@ -87,7 +117,8 @@ def _listing(
         metadata = document["metadata"]
         cells = [metadata.get("namespace", "")] if first else []
         cells += [_cell(cell) for cell in row["cells"]]
-        rows.append(Row(cells, document, f"{served.singular}/{metadata['name']}"))
+        shown = dict(sorted(document.items()))  # metadata before spec, spec before status
+        rows.append(Row(cells, shown, f"{served.singular}/{metadata['name']}"))
     return Listing(columns, rows, wide)
 
 
@@ -98,10 +129,10 @@ def _cell(cell: Any) -> str:
     return str(cell).lower() if isinstance(cell, bool) else str(cell)
 
 
-def _as_kubectl(listing: Listing, *, single: bool) -> Listing:
+def _as_kubectl(listings: list[Listing], *, single: bool) -> Listing:
     """Several objects as a `List`, one that was asked for by name as itself."""
     if single:
-        return listing
-    items = [row.document for row in listing.rows]
+        return listings[0]
+    items = [row.document for listing in listings for row in listing.rows]
     whole: Document = {"apiVersion": "v1", "kind": "List", "items": items}
     return Listing((), [Row((), whole, "")])
