@@ -10,7 +10,7 @@ import msgspec
 from captfctl.clock import Clock, SystemClock
 from captfctl.cluster.door import Page, Propagation
 from captfctl.cluster.errors import ApiError, BadRequest
-from captfctl.cluster.live_access import Access, in_cluster_access, kubeconfig_access
+from captfctl.cluster.live_access import Access, kubeconfig_access
 from captfctl.cluster.live_requests import Limits, Requests
 from captfctl.cluster.live_watch import LiveWatch
 from captfctl.model.meta import ApiObject
@@ -72,20 +72,6 @@ class LiveDoor:
         """
         file = None if path is None else os.fspath(path)
         access = kubeconfig_access(file, context, environ, pool_size)
-        return cls.over(access, field_owner=field_owner, limits=limits, clock=clock)
-
-    @classmethod
-    def in_cluster(
-        cls,
-        *,
-        field_owner: str = "captfctl",
-        pool_size: int = 32,
-        limits: Limits | None = None,
-        environ: Mapping[str, str] = os.environ,
-        clock: Clock | None = None,
-    ) -> "LiveDoor":
-        """As the ServiceAccount of the pod we run in. Raises `InputError` outside of one."""
-        access = in_cluster_access(environ, pool_size)
         return cls.over(access, field_owner=field_owner, limits=limits, clock=clock)
 
     @classmethod

@@ -63,7 +63,6 @@ class Manager:
         self._elector = self._make_elector() if settings.leader_elect else None
         self._ended = threading.Event()
         self._stopping = threading.Lock()
-        self._leading = threading.Lock()
         self._failure: CaptfError | None = None
         self._gate = threading.Thread(target=self._begin, name="manager", daemon=True)
 

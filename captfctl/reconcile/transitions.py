@@ -41,7 +41,6 @@ _SILENT = frozenset({Type.PAUSED, Type.INPUTS_APPLIED, Type.RECONCILING})
 _JOB_TYPES = frozenset(
     {Type.APPLY_JOB_SUCCEEDED, Type.DRIFT_JOB_SUCCEEDED, Type.RESTORE_JOB_SUCCEEDED}
 )
-_MESSAGE_COUNTS = frozenset({Type.STATE_READABLE, Type.OUTPUTS_VALID, Type.IDENTITY_ALLOWED})
 _STATE_REASONS = {
     "StateLost": "StateLost",
     "ApplyOutcomeUnknown": "StateLost",

@@ -69,12 +69,6 @@ class State:
     chunks: tuple[ObjectMeta, ...] = field(repr=False)
     bytes: int
 
-    @property
-    def retained_from(self) -> frozenset[str]:
-        """UIDs of objects that this state was kept from (40 §12.3)."""
-        labels = (chunk.labels.get(keys.RETAINED_FROM_UID, "") for chunk in self.chunks)
-        return frozenset(label for label in labels if label)
-
 
 class _Resource(msgspec.Struct):
     mode: str | None = None

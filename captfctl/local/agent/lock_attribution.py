@@ -11,7 +11,6 @@ state this pod was started for, and with no other Terraform running on this mach
 
 import json
 import logging
-import os
 from pathlib import Path
 
 from captfctl.cluster.door import Door
@@ -99,7 +98,3 @@ def _of_a_pod(process: Path) -> bool:
         return f"{MARKER}=".encode() in (process / "environ").read_bytes()
     except OSError:
         return False  # another user's
-
-
-def machine_hostname() -> str:
-    return os.uname().nodename
