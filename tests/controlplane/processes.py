@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.controlplane.assets import Assets
+from tests.e2e.site import die_with_parent
 
 START_SECONDS = 60.0
 
@@ -50,7 +51,7 @@ class Process:
                 stdout=output,
                 stderr=output,
                 env=os.environ | dict(self.environment),
-                preexec_fn=_die_with_parent,
+                preexec_fn=die_with_parent,
             )
 
     @property
@@ -81,13 +82,6 @@ class Process:
 
     def tail(self) -> str:
         return self.log.read_text(errors="replace")[-2000:]
-
-
-def _die_with_parent() -> None:
-    import ctypes
-
-    pr_set_pdeathsig = 1
-    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
 
 
 AUDIT_POLICY = {

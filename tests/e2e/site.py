@@ -1,6 +1,7 @@
 """Where a scenario runs, and what it may do there."""
 
 import contextlib
+import ctypes
 import os
 import shutil
 import signal
@@ -128,6 +129,12 @@ def children(parent: int, word: str) -> list[int]:
     return found
 
 
+def die_with_parent() -> None:
+    """For a child just forked: it is killed when the tests are."""
+    pr_set_pdeathsig = 1
+    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+
+
 class Captfctl:
     """A captfctl command in the background, with its output in a file."""
 
@@ -154,6 +161,7 @@ class Captfctl:
                 stdout=output,
                 stderr=output,
                 env=os.environ | self._environment,
+                preexec_fn=die_with_parent,
             )
         eventually(lambda: until in self.output() or not self.alive, f"start of {self._arguments}")
         assert self.alive, self.output()

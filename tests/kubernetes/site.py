@@ -4,6 +4,7 @@ import contextlib
 import os
 import re
 import shutil
+import signal
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,9 @@ class RealSite(Site):
                 manager.terminate()
         if self.node.alive:
             self.node.terminate()
+        for pid in self.processes():  # pods outlive their node's agent, not the tests
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         self.cluster_api.stop()
         self.plane.stop()
 
