@@ -84,11 +84,6 @@ def find(conditions: Iterable[Condition], kind: str) -> Condition | None:
     return next((c for c in conditions if c.type == kind), None)
 
 
-def is_status(conditions: Iterable[Condition], kind: str, status: str) -> bool:
-    found = find(conditions, kind)
-    return found is not None and found.status == status
-
-
 _ORDER: dict[str, int] = {kind.value: index for index, kind in enumerate(Type)}
 
 

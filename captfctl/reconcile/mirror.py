@@ -113,15 +113,26 @@ def _update(
     return Mirrored(repaired=repaired)
 
 
-def _require_ours(mirror: Secret, identity: str) -> None:
+def _is_ours(mirror: Secret, identity: str) -> bool:
     meta = mirror.metadata
-    ours = meta.labels.get(keys.MIRRORED) == keys.TRUE
-    if not ours or meta.annotations.get(keys.IDENTITY) != identity:
+    marked = meta.labels.get(keys.MIRRORED) == keys.TRUE
+    return marked and meta.annotations.get(keys.IDENTITY) == identity
+
+
+def _require_ours(mirror: Secret, identity: str) -> None:
+    if not _is_ours(mirror, identity):
         raise ForeignMirror(
-            f"Secret {meta.namespace}/{meta.name} is not the copy of identity {identity}",
+            f"Secret {mirror.metadata.namespace}/{mirror.metadata.name} is not the copy of "
+            f"identity {identity}",
             why="it was made by somebody else, so it is not overwritten",
             do="rename or delete that Secret",
         )
+
+
+def _our_mirror(door: Door, namespace: str, identity: str) -> Secret | None:
+    """None also when a Secret of that name is somebody else's."""
+    mirror = find(door, SECRETS, namespace, credentials_mirror(identity))
+    return mirror if mirror is not None and _is_ours(mirror, identity) else None
 
 
 def _adopt(references: list[OwnerReference], mine: OwnerReference) -> tuple[bool, bool]:
@@ -138,12 +149,8 @@ def _adopt(references: list[OwnerReference], mine: OwnerReference) -> tuple[bool
 
 def revoke(door: Door, namespace: str, identity: str) -> bool:
     """Delete the mirror whoever uses it. False when there is none, or it is not ours."""
-    mirror = find(door, SECRETS, namespace, credentials_mirror(identity))
+    mirror = _our_mirror(door, namespace, identity)
     if mirror is None:
-        return False
-    try:
-        _require_ours(mirror, identity)
-    except ForeignMirror:
         return False
     try:
         door.delete(SECRETS, mirror.metadata.name, namespace, uid=mirror.metadata.uid)
@@ -157,12 +164,8 @@ def drop_user(door: Door, identity: str, owner: Owner) -> bool:
 
     Raises `Conflict` when the mirror changed meanwhile: another user may have come.
     """
-    mirror = find(door, SECRETS, owner.namespace, credentials_mirror(identity))
+    mirror = _our_mirror(door, owner.namespace, identity)
     if mirror is None:
-        return False
-    try:
-        _require_ours(mirror, identity)
-    except ForeignMirror:
         return False
     meta = mirror.metadata
     left = [ref for ref in meta.owner_references if ref.uid != owner.uid]

@@ -13,7 +13,6 @@ from captfctl.model.conditions import (
     Type,
     cut,
     find,
-    is_status,
 )
 from captfctl.model.meta import Condition
 
@@ -93,8 +92,6 @@ def test_conditions_are_found_by_type():
     found = [existing(Type.READY, "False")]
     assert find(found, Type.READY) is found[0]
     assert find(found, Type.PAUSED) is None
-    assert is_status(found, Type.READY, "False")
-    assert not is_status(found, Type.PAUSED, "False")
 
 
 def all_good():
