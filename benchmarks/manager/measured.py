@@ -10,6 +10,7 @@ from pathlib import Path
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _POLL = 0.1
+_IDLE = 0.05  # CPU seconds a second: what watches and probes take
 
 
 class DidNotHappen(Exception):
@@ -46,6 +47,12 @@ class Measured:
             memory=_kilobytes(status["VmRSS"]),
             peak=_kilobytes(status["VmHWM"]),
         )
+
+    def idle_for(self, seconds: float) -> bool:
+        """Whether it does next to nothing in the next `seconds`."""
+        before = self.usage.cpu
+        time.sleep(seconds)
+        return self.usage.cpu - before <= _IDLE * seconds
 
     def output(self) -> str:
         return self.log.read_text(errors="replace")
