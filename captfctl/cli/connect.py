@@ -7,9 +7,7 @@ from pathlib import Path
 from captfctl.clock import Clock
 from captfctl.cluster.door import Door
 from captfctl.errors import EnvironmentFault
-
-STORE = "store"
-KUBECONFIG = Path("api") / "kubeconfig"
+from captfctl.local.layout import KUBECONFIG, STORE
 
 
 def running_here(data: Path) -> bool:

@@ -13,6 +13,7 @@ from captfctl.errors import EnvironmentFault
 from captfctl.local.agent import AgentSettings, ApiAccess, NodeAgent
 from captfctl.local.agent.access import ROOT_CA
 from captfctl.local.agent.settings import inherited_environment
+from captfctl.local.layout import NODE
 from captfctl.model.resources import CONFIG_MAPS
 
 STOP_SECONDS = 10.0
@@ -31,7 +32,7 @@ def local_node(
         door,
         name,
         table,
-        data_dir(data) / "node",
+        data_dir(data) / NODE,
         _access(door, data_dir(data)),
         clock,
         AgentSettings(base_env=inherited_environment(os.environ), kubelet_port=0),

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from captfctl.cli.connect import KUBECONFIG, running_here
+from captfctl.cli.connect import running_here
 from captfctl.cli.signals import Interrupted
 from captfctl.clock import Clock
 from captfctl.cluster.door import Door
 from captfctl.local.images import ImageTable
+from captfctl.local.layout import KUBECONFIG
 from captfctl.local.plane import LocalPlane, Part
 from captfctl.manager import Manager
 from captfctl.manager.settings import ManagerSettings

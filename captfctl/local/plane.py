@@ -24,6 +24,7 @@ from captfctl.local.capi_crds import capi_crds
 from captfctl.local.garbage_collector import GarbageCollector
 from captfctl.local.images import ImageTable
 from captfctl.local.job_controller import JobController
+from captfctl.local.layout import API, NODE, STORE
 from captfctl.local.scheduler import Scheduler
 from captfctl.model.core import Namespace
 from captfctl.model.crds import crds
@@ -71,7 +72,7 @@ class LocalPlane:
         What was started is stopped again then.
         """
         with contextlib.ExitStack() as undo:
-            self.store = EmbeddedStore.open(self.data / "store", self.clock)
+            self.store = EmbeddedStore.open(self.data / STORE, self.clock)
             undo.callback(self.store.close)
             self.door = self.store.door("captfctl-local")
             install(self.door)
@@ -124,7 +125,7 @@ class LocalPlane:
             self.door,
             NODE_NAME,
             self.images,
-            self.data / "node",
+            self.data / NODE,
             None,
             self.clock,
             AgentSettings(base_env=inherited_environment(self.environ)),
@@ -133,7 +134,7 @@ class LocalPlane:
     def _make_api(self) -> ApiServer:
         return ApiServer(
             self.store,
-            data_dir=self.data / "api",
+            data_dir=self.data / API,
             ports=(self.port,) if self.port else self._ports(),
             clock=self.clock,
             logs=self.agent,
@@ -141,7 +142,7 @@ class LocalPlane:
 
     @property
     def _port_file(self) -> Path:
-        return self.data / "api" / "port"
+        return self.data / API / "port"
 
     def _ports(self) -> list[int]:
         """The port of the last time first: runs that outlived a crash still use it.
