@@ -11,15 +11,24 @@ from captfctl.errors import InputError
 def command(
     files: Files,
     local: Annotated[
-        bool, typer.Option("--local", help="In the local control plane of this machine.")
+        bool,
+        typer.Option(
+            "--local",
+            help="Delete here, in the local control plane. Required: on a cluster use kubectl.",
+        ),
     ] = False,
     data: Data = None,
     images: Images = None,
     timeout: Timeout = "1h",
 ) -> None:
-    """Delete the objects of YAML files, in the reverse of the order they are written in.
+    """Delete objects described in YAML files.
 
-    A TerraformCluster is gone when its infrastructure is destroyed.
+    They go in the reverse of the order they are written in. A TerraformCluster is gone when its
+    infrastructure is destroyed.
+
+    \b
+    Example:
+      captfctl delete -f cluster.yaml --local
     """
     if not local:
         raise InputError(

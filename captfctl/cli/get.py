@@ -10,14 +10,18 @@ from captfctl.cli.output import Format
 
 def command(
     kind: Annotated[
-        str, typer.Argument(metavar="[KIND[,KIND]]", help="Kinds: singular, plural or short names.")
+        str, typer.Argument(metavar="KIND[,KIND]", help="Kinds: singular, plural or short names.")
     ] = "terraformclusters",
-    name: Annotated[str, typer.Argument(metavar="[NAME]", help="One object of that kind.")] = "",
+    name: Annotated[str, typer.Argument(metavar="NAME", help="One object of that kind.")] = "",
     namespace: Annotated[
-        str, typer.Option("--namespace", "-n", help="Objects of this namespace; default: all.")
+        str,
+        typer.Option("--namespace", "-n", metavar="NAME", help="Only this namespace's objects."),
     ] = "",
     selector: Annotated[
-        str, typer.Option("--selector", "-l", help="Label selector, such as a=b,c!=d.")
+        str,
+        typer.Option(
+            "--selector", "-l", metavar="SELECTOR", help="Label selector, such as a=b,c!=d."
+        ),
     ] = "",
     data: Data = None,
     kubeconfig: Kubeconfig = None,
@@ -26,6 +30,12 @@ def command(
     """List objects, or show one.
 
     Without --kubeconfig the local control plane is read, whether it runs or not.
+
+    \b
+    Examples:
+      captfctl get
+      captfctl get jobs,secrets -n default
+      captfctl get terraformcluster quickstart -o yaml
     """
     from captfctl.cli.get_objects import Query, get
 

@@ -4,10 +4,10 @@ from typing import Annotated
 
 import typer
 
-from captfctl.cli.options import Data, Images, Kubeconfig
+from captfctl.cli.options import Data, Images, Kubeconfig, Verbosity
 
 app = typer.Typer(
-    help="A control plane on this machine: no cluster, no containers.", no_args_is_help=True
+    help="Run a control plane on this machine, without containers.", no_args_is_help=True
 )
 
 
@@ -17,13 +17,24 @@ def up(
     images: Images = None,
     files: Annotated[
         list[str] | None,
-        typer.Option("--filename", "-f", metavar="PATH", help="Objects to put in at the start."),
+        typer.Option(
+            "--filename",
+            "-f",
+            metavar="PATH",
+            help="Objects to put in at the start: YAML file, directory, or -. Repeatable.",
+        ),
     ] = None,
     port: Annotated[
         int,
-        typer.Option("--port", min=0, max=65535, help="Port of the API; 0: as last time, or free."),
+        typer.Option(
+            "--port",
+            metavar="PORT",
+            min=0,
+            max=65535,
+            help="Port of the API; 0: as last time, or a free one.",
+        ),
     ] = 0,
-    verbosity: Annotated[int, typer.Option("-v", "--v", min=0, help="How much to log.")] = 0,
+    verbosity: Verbosity = 0,
 ) -> None:
     """Run the control plane, the node agent and the manager until Ctrl-C.
 
@@ -39,12 +50,13 @@ def node(
     images: Images = None,
     data: Data = None,
     kubeconfig: Kubeconfig = None,
-    name: Annotated[str, typer.Option("--name", help="The node's name.")] = "local",
-    verbosity: Annotated[int, typer.Option("-v", "--v", min=0, help="How much to log.")] = 0,
+    name: Annotated[str, typer.Option("--name", metavar="NAME", help="The node's name.")] = "local",
+    verbosity: Verbosity = 0,
 ) -> None:
-    """Run the node agent alone, as a node of the API server that the kubeconfig names.
+    """Run the node agent alone, as a node of any API server.
 
-    Pods that are bound to the node become processes of this machine.
+    Pods that are bound to the node become processes of this machine. They go on when the agent
+    ends, and the next one adopts them.
     """
     from captfctl.cli.local_node import local_node
 

@@ -4,70 +4,102 @@ from typing import Annotated
 
 import typer
 
-from captfctl.cli.options import Kubeconfig
+from captfctl.cli.options import Kubeconfig, Verbosity
 
 
 def command(
     kubeconfig: Kubeconfig = None,
     namespace: Annotated[
-        str, typer.Option("--namespace", help="Reconcile one namespace only; empty: all.")
+        str,
+        typer.Option(
+            "--namespace", metavar="NAME", help="Reconcile this namespace only; empty: all."
+        ),
     ] = "",
     watch_filter: Annotated[
         str,
         typer.Option(
-            "--watch-filter", help="Only objects whose label cluster.x-k8s.io/watch-filter is this."
+            "--watch-filter",
+            metavar="VALUE",
+            help="Reconcile only objects whose label cluster.x-k8s.io/watch-filter is this.",
         ),
     ] = "",
     runner_image: Annotated[
         str,
         typer.Option(
-            "--runner-image", envvar="CAPTF_MANAGER_IMAGE", help="Image that has /runner."
+            "--runner-image",
+            envvar="CAPTF_MANAGER_IMAGE",
+            metavar="REF",
+            help="Image that holds the runner, as /runner.",
         ),
     ] = "",
     runner_events: Annotated[bool, typer.Option(help="Let runners post progress events.")] = True,
     sync_period: Annotated[
-        str, typer.Option("--sync-period", help="How often everything is looked at again.")
+        str,
+        typer.Option(
+            "--sync-period", metavar="DURATION", help="How often every object is looked at again."
+        ),
     ] = "10m",
     drift_default_interval: Annotated[
-        str, typer.Option(help="How often objects that do not say are checked for drift.")
+        str,
+        typer.Option(
+            metavar="DURATION",
+            help="How often objects that name no interval are checked for drift.",
+        ),
     ] = "30m",
     cluster_operation_gate: Annotated[
-        bool, typer.Option(help="A cluster's mutations and its machines' exclude each other.")
+        bool, typer.Option(help="Never change a cluster and one of its machines at the same time.")
     ] = True,
-    max_active_jobs: Annotated[int, typer.Option(help="Jobs at a time; 0: no limit.")] = 200,
+    max_active_jobs: Annotated[
+        int, typer.Option(metavar="N", help="Jobs at a time; 0: no limit.")
+    ] = 200,
     cluster_max_active_jobs: Annotated[
-        int, typer.Option(help="Jobs at a time for one cluster; 0: no limit.")
+        int, typer.Option(metavar="N", help="Jobs at a time for one cluster; 0: no limit.")
     ] = 20,
     terraformcluster_concurrency: Annotated[
-        int, typer.Option(help="TerraformClusters reconciled at a time.")
+        int, typer.Option(metavar="N", help="TerraformClusters reconciled at a time.")
     ] = 10,
     terraformclusteridentity_concurrency: Annotated[
-        int, typer.Option(help="Identities reconciled at a time.")
+        int, typer.Option(metavar="N", help="TerraformClusterIdentities reconciled at a time.")
     ] = 4,
     leader_elect: Annotated[
         bool, typer.Option("--leader-elect", help="Work only while holding the leader's Lease.")
     ] = False,
     leader_elect_lease_duration: Annotated[
-        str, typer.Option(help="How long a silent leader is respected.")
+        str,
+        typer.Option(
+            metavar="DURATION", help="How long others wait for a leader that went silent."
+        ),
     ] = "15s",
     leader_elect_renew_deadline: Annotated[
-        str, typer.Option(help="How long the leader tries to renew before it ends.")
+        str,
+        typer.Option(
+            metavar="DURATION", help="How long the leader tries to renew its Lease before it ends."
+        ),
     ] = "10s",
-    leader_elect_retry_period: Annotated[str, typer.Option(help="Between tries.")] = "2s",
+    leader_elect_retry_period: Annotated[
+        str,
+        typer.Option(metavar="DURATION", help="Time between tries to acquire or renew the Lease."),
+    ] = "2s",
     health_addr: Annotated[
-        str, typer.Option(help="Address of /healthz and /readyz; empty: off.")
+        str, typer.Option(metavar="ADDR", help="Address of /healthz and /readyz; empty: off.")
     ] = ":9440",
     diagnostics_address: Annotated[
-        str, typer.Option(help="Address of /metrics; empty: off.")
+        str, typer.Option(metavar="ADDR", help="Address of /metrics; empty: off.")
     ] = ":8443",
     insecure_diagnostics: Annotated[
-        bool, typer.Option("--insecure-diagnostics", help="Metrics over HTTP, for everybody.")
+        bool,
+        typer.Option(
+            "--insecure-diagnostics", help="Serve /metrics over plain HTTP, to everybody."
+        ),
     ] = False,
     tls_min_version: Annotated[
-        str, typer.Option(help="Least TLS version of the diagnostics.")
+        str, typer.Option(metavar="VERSION", help="Lowest TLS version that /metrics accepts.")
     ] = "VersionTLS12",
-    logging_format: Annotated[str, typer.Option("--logging-format", help="text or json.")] = "text",
-    verbosity: Annotated[int, typer.Option("-v", "--v", min=0, help="How much to log.")] = 2,
+    logging_format: Annotated[
+        str,
+        typer.Option("--logging-format", metavar="FORMAT", help="Form of the log: text or json."),
+    ] = "text",
+    verbosity: Verbosity = 2,
 ) -> None:
     """Run the controller against an API server until SIGTERM.
 

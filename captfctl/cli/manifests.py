@@ -16,9 +16,11 @@ def command(
         str, typer.Option("--image", metavar="REF", help="Image of the manager, with the runner.")
     ],
     namespace: Annotated[
-        str, typer.Option("--namespace", "-n", help="Where the manager runs.")
+        str, typer.Option("--namespace", "-n", metavar="NAME", help="Where the manager runs.")
     ] = "captf-system",
-    replicas: Annotated[int, typer.Option("--replicas", min=1, help="How many managers.")] = 2,
+    replicas: Annotated[
+        int, typer.Option("--replicas", metavar="N", min=1, help="How many managers.")
+    ] = 2,
     watch_namespace: Annotated[
         str,
         typer.Option(
@@ -27,10 +29,18 @@ def command(
     ] = "",
     flag: Annotated[
         list[str] | None,
-        typer.Option("--flag", metavar="FLAG", help="A further flag of `manage`. Repeatable."),
+        typer.Option(
+            "--flag", metavar="FLAG", help="Further flag of `captfctl manage`. Repeatable."
+        ),
     ] = None,
 ) -> None:
-    """Print what installs captfctl: kubectl apply --server-side -f - takes it."""
+    """Print the YAML that installs captfctl on a cluster.
+
+    \b
+    Example:
+      captfctl manifests --image registry.example.com/captfctl:v0.1.0 |
+        kubectl apply --server-side -f -
+    """
     from captfctl.cli.output import to_yaml
     from captfctl.install.manifests import manifests
     from captfctl.install.workload import InstallOptions

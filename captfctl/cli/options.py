@@ -44,6 +44,16 @@ Output = Annotated[Format, typer.Option("--output", "-o", help="How to print.")]
 Timeout = Annotated[
     str, typer.Option("--timeout", metavar="DURATION", help="Give up after this long, such as 10m.")
 ]
+Verbosity = Annotated[
+    int,
+    typer.Option(
+        "-v",
+        "--v",
+        metavar="N",
+        min=0,
+        help="How much to log: 0 problems, 1 to 3 what is done, 4 every detail.",
+    ),
+]
 
 
 def data_dir(given: Path | None) -> Path:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from captfctl.cli.options import Data, Files, Images, Output, Timeout
+from captfctl.cli.options import Data, Files, Images, Timeout
 from captfctl.cli.output import Format
 from captfctl.errors import InputError
 
@@ -21,12 +21,19 @@ def command(
     data: Data = None,
     images: Images = None,
     timeout: Timeout = "1h",
-    output: Output = Format.TABLE,
+    output: Annotated[
+        Format, typer.Option("--output", "-o", help="How --dry-run prints.")
+    ] = Format.TABLE,
 ) -> None:
     """Reconcile objects described in YAML files.
 
     With --dry-run the files may also hold Jobs, Secrets with state and Leases: what is absent from
     them does not exist.
+
+    \b
+    Examples:
+      captfctl reconcile -f cluster.yaml --dry-run
+      captfctl reconcile -f cluster.yaml --local --images images.yaml
     """
     if local == dry_run:
         raise InputError(
