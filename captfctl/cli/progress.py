@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from captfctl.cli.settled import Standing, Verdict, verdict
-from captfctl.cli.signals import EndRequest
 from captfctl.clock import Clock
 from captfctl.cluster.door import Door
 from captfctl.controller import Handler, Informer
@@ -38,15 +37,15 @@ class Display(Protocol):
 class Follower:
     """Watches objects and their events and tells a display.
 
-    `seconds` in what it reports count from its creation. Its waits raise `Interrupted` soon after
-    `ending` is set.
+    `seconds` in what it reports count from its creation. While it waits it calls `check` about
+    twice a second, which raises when there is nothing to wait for any more.
     """
 
     door: Door
     keys: Iterable[Key]
     clock: Clock
     display: Display
-    ending: EndRequest = field(default_factory=EndRequest)
+    check: Callable[[], None] = lambda: None
     _inbox: "queue.SimpleQueue[tuple[Key, TerraformCluster | Event | None]]" = field(
         default_factory=queue.SimpleQueue
     )
@@ -87,7 +86,7 @@ class Follower:
         current: dict[Key, TerraformCluster | None] = {}
         with self._watching():
             while done != self._open and (left := deadline - self.clock.monotonic()) > 0:
-                self.ending.check()
+                self.check()
                 for key, thing in self._next(min(left, 0.5)):
                     if isinstance(thing, Event):
                         self._tell(key, thing)

@@ -2,8 +2,10 @@
 
 import sys
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
+from captfctl.cli.connect import running_here
 from captfctl.cli.described_input import known_kinds, read_objects
 from captfctl.cli.display import make_display, name_of
 from captfctl.cli.local_session import image_table, local_session
@@ -16,6 +18,7 @@ from captfctl.cluster.apply import apply
 from captfctl.cluster.described import BadInput, DescribedSet, Violation
 from captfctl.cluster.door import Door
 from captfctl.cluster.errors import NotFound
+from captfctl.errors import EnvironmentFault
 from captfctl.local.images import ImageTable, has_module_files
 from captfctl.model.resources import TERRAFORM_CLUSTERS
 
@@ -40,12 +43,13 @@ def reconcile_local(files: list[str], data: Path | None, images: Path | None, ti
     table = image_table(images)
     described = read_objects(files, known_kinds(clock))
     _check_images(described, table)
-    ending = end_requested()
-    with local_session(data_dir(data), table, clock) as door:
+    ending, home = end_requested(), data_dir(data)
+    check = partial(_check_going_on, ending, home)
+    with local_session(home, table, clock) as door:
         keys = _keys(described)
         display = make_display(keys)
         try:
-            follower = Follower(door, keys, clock, display, ending)
+            follower = Follower(door, keys, clock, display, check)
             _apply(door, described, ending)
             verdicts = follower.until_settled(limit)
         finally:
@@ -60,12 +64,13 @@ def delete_local(files: list[str], data: Path | None, images: Path | None, timeo
     clock = SystemClock()
     limit = timeout_seconds(timeout)
     described = read_objects(files, known_kinds(clock))
-    ending = end_requested()
-    with local_session(data_dir(data), image_table(images), clock) as door:
+    ending, home = end_requested(), data_dir(data)
+    check = partial(_check_going_on, ending, home)
+    with local_session(home, image_table(images), clock) as door:
         keys = _keys(described)
         display = make_display(keys)
         try:
-            follower = Follower(door, keys, clock, display, ending)
+            follower = Follower(door, keys, clock, display, check)
             _delete(door, (item for item in described if item.resource.kind == "Cluster"))
             _delete(door, (i for i in described if i.resource.kind == TERRAFORM_CLUSTERS.kind))
             left = follower.until_gone(limit)
@@ -76,6 +81,18 @@ def delete_local(files: list[str], data: Path | None, images: Path | None, timeo
     for key in sorted(left):
         print(f"{name_of(key)} still exists", file=sys.stderr)
     return EXIT_TIMEOUT if left else 0
+
+
+def _check_going_on(ending: EndRequest, home: Path) -> None:
+    """Raises when this command, or the control plane in `home` that it only visits, was ended."""
+    ending.check()
+    if not running_here(home):
+        raise EnvironmentFault(
+            "the control plane has ended before every object was settled",
+            where=str(home),
+            why="it belonged to another captfctl command, which is done",
+            do="run this command again: it goes on where that one stopped",
+        )
 
 
 def _keys(described: DescribedSet) -> list[Key]:
