@@ -1,5 +1,6 @@
 """Doors of the command line: to the local control plane, running or not, or to an API server."""
 
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,7 +33,7 @@ def local_door(data: Path, clock: Clock) -> Iterator[Door]:
         finally:
             door.close()
         return
-    if not (data / STORE).is_dir():
+    if not _is_there(data / STORE):
         raise EnvironmentFault(
             "there is no local control plane",
             where=str(data),
@@ -46,3 +47,18 @@ def local_door(data: Path, clock: Clock) -> Iterator[Door]:
         yield store.door()
     finally:
         store.close()
+
+
+def _is_there(directory: Path) -> bool:
+    """Raises `EnvironmentFault` when that cannot be told."""
+    try:
+        return stat.S_ISDIR(directory.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as problem:
+        raise EnvironmentFault(
+            "the data directory cannot be used",
+            where=str(directory),
+            why=problem.strerror or "",
+            do="name another one with --data",
+        ) from None

@@ -168,5 +168,9 @@ def test_get_without_a_control_plane_says_how_to_have_one(captfctl):
     refused(captfctl("get"), 3, "captfctl local up", "--kubeconfig")
 
 
+def test_get_from_a_data_directory_that_cannot_be_looked_into_is_told(captfctl, tmp_path):
+    refused(captfctl("get", f"--data={tmp_path / ('d' * 300)}"), 3, "File name too long", "--data")
+
+
 def test_an_unknown_kind_of_get_names_the_nearest(captfctl):
     refused(captfctl("get", "terraformcluste"), 2, "terraformcluster")
