@@ -40,7 +40,7 @@ class Api:
         self._host = host
         self._port = int(port)
         self._token_file = f"{account}/token"
-        self._proxy = _proxy(host, environ)
+        self._proxy = proxy(host, environ)
         self._context = _trusting(f"{account}/ca.crt")
         self._connection: http.client.HTTPSConnection | None = None
 
@@ -139,20 +139,24 @@ def _trusting(ca_file: str) -> ssl.SSLContext:
     return context
 
 
-def _proxy(host: str, environ: Mapping[str, str]) -> tuple[str, int, str] | None:
+def proxy(host: str, environ: Mapping[str, str]) -> tuple[str, int, str] | None:
     """Host, port and authorization of the proxy to use; None to connect directly."""
     url = environ.get("HTTPS_PROXY") or environ.get("https_proxy") or ""
     if not url or _bypassed(host, environ.get("NO_PROXY") or environ.get("no_proxy") or ""):
         return None
     parts = urlsplit(url if "://" in url else f"http://{url}")
-    if parts.scheme != "http" or not parts.hostname:
+    try:
+        port = parts.port or 80
+    except ValueError:
+        port = 0
+    if parts.scheme != "http" or not parts.hostname or not port:
         # The address may hold a password, so it is not named.
         raise ValueError("HTTPS_PROXY is not an http:// address")
     authorization = ""
     if parts.username is not None:
         login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
         authorization = "Basic " + b64encode(login.encode()).decode()
-    return parts.hostname, parts.port or 80, authorization
+    return parts.hostname, port, authorization
 
 
 def _bypassed(host: str, exceptions: str) -> bool:

@@ -16,6 +16,8 @@ def copy(destination: str) -> None:
     The file is streamed: the init container has little memory.
     """
     source = _own_file()
+    if os.path.exists(destination) and os.path.samefile(source, destination):
+        raise CopyError(f"{destination}: is the program itself")
     try:
         with open(source, "rb") as reading:
             flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC

@@ -70,11 +70,13 @@ class Events:
         regarding: ObjectReference | None = None,
         server: Server | None = None,
         job: str = "",
+        instance: str = "",
     ) -> None:
         self._log = log
         self._regarding = regarding
         self._server = server
         self._job = job
+        self._instance = instance or os.uname().nodename or "runner"
         self._redact: Callable[[str], str] = str
         self._failures = 0
         self._reported = False
@@ -91,7 +93,7 @@ class Events:
         except (OSError, ValueError) as error:
             log.info("No progress events are posted", err=str(error))
             return cls(log)
-        return cls(log, regarding, server, options.job_name)
+        return cls(log, regarding, server, options.job_name, environ.get("HOSTNAME", ""))
 
     def redact_with(self, redact: Callable[[str], str]) -> None:
         """Pass every later note through `redact`."""
@@ -142,7 +144,7 @@ class Events:
             },
             "eventTime": f"{stamp}.{nanoseconds // 1000:06d}Z",
             "reportingController": CONTROLLER,
-            "reportingInstance": cut(_instance(), _LONGEST_INSTANCE),
+            "reportingInstance": cut(self._instance, _LONGEST_INSTANCE),
             "action": cut(action, _LONGEST_ACTION),
             "reason": reason,
             "type": kind,
@@ -164,10 +166,6 @@ class Events:
         if shown := cut(self._redact(note), _LONGEST_NOTE):
             document["note"] = shown
         return json.dumps(document, ensure_ascii=False).encode("utf-8", "replace")
-
-
-def _instance() -> str:
-    return os.environ.get("HOSTNAME") or os.uname().nodename or "runner"
 
 
 def _api_server(environ: Mapping[str, str]) -> Server:

@@ -15,6 +15,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+# An address for documentation: reached only through a proxy that knows better.
+BEHIND_PROXY = "192.0.2.1"
+
 
 class Request(NamedTuple):
     """One request the server got."""
@@ -114,7 +117,9 @@ def _make_certificate(authority: Path, server: Path) -> None:
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "events")])
     now = datetime.datetime.now(datetime.UTC)
-    names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    names = x509.SubjectAlternativeName(
+        [x509.IPAddress(ipaddress.ip_address(text)) for text in ("127.0.0.1", BEHIND_PROXY)]
+    )
     certificate = (
         x509.CertificateBuilder()
         .subject_name(name)

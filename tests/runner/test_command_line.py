@@ -131,6 +131,14 @@ def test_copy_puts_identical_bytes_with_mode_0755_at_the_destination(tmp_path):
     assert stat.S_IMODE(destination.stat().st_mode) == 0o755
 
 
+def test_copy_onto_itself_leaves_the_program_whole(tmp_path):
+    archive = _archive(tmp_path)
+    before = archive.read_bytes()
+    done = subprocess.run([archive, "copy", archive], capture_output=True, check=False)
+    assert done.returncode == 1
+    assert archive.read_bytes() == before
+
+
 def test_copy_into_a_missing_directory_exits_1(tmp_path):
     archive = _archive(tmp_path)
     command = [archive, "copy", "/nonexistent/d/r"]

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from runner import api
 from runner.events import Events, ObjectReference
 from runner.log import Log
 from runner.options import LogOptions
 from runner.plan import EMPTY_HASH
 from runner.sinks import Sink
-from tests.runner.events_server import EventsServer
+from tests.runner.events_server import BEHIND_PROXY, EventsServer
 from tests.runner.harness import Job, Outcome, plan_json, wait_until
 
 OBJECT = "infrastructure.cluster.x-k8s.io/v1alpha1/TerraformMachine/ns/machine-1/uid-1"
@@ -274,6 +275,100 @@ def test_a_connection_closed_meanwhile_is_replaced(job: Job, server):
     assert server.reasons[0] == "RunStarted" and server.reasons[-1] == "RunFinished"
     assert len(server.requests) == server.connections == 8
     assert "could not be posted" not in outcome.err
+
+
+class Proxy:
+    """Tunnels every connection to one server, whatever its address."""
+
+    def __init__(self, port: int) -> None:
+        self.heads: list[str] = []
+        self._port = port
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def close(self) -> None:
+        self._listener.close()
+
+    def _serve(self) -> None:
+        try:
+            client, _ = self._listener.accept()
+        except OSError:
+            return
+        head = b""
+        while b"\r\n\r\n" not in head:
+            head += client.recv(4096)
+        self.heads.append(head.decode())
+        server = socket.create_connection(("127.0.0.1", self._port))
+        client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        back = threading.Thread(target=self._pump, args=(server, client))
+        back.start()
+        self._pump(client, server)
+        back.join()
+        client.close()
+        server.close()
+
+    @staticmethod
+    def _pump(source: socket.socket, target: socket.socket) -> None:
+        try:
+            while data := source.recv(65536):
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+
+def test_events_go_through_the_proxy_that_the_environment_names(job: Job, server):
+    proxy = Proxy(int(server.environ["KUBERNETES_SERVICE_PORT"]))
+    environ = {
+        **job.environ,
+        **server.environ,
+        "KUBERNETES_SERVICE_HOST": BEHIND_PROXY,
+        "HTTPS_PROXY": f"http://user:pass%40word@127.0.0.1:{proxy.port}",
+        "NO_PROXY": "example.com,192.0.3.0/24",
+    }
+    outcome = job.run(f"--event-object={OBJECT}", "--op=refresh", environ=environ)
+    proxy.close()
+    assert server.reasons[-1] == "RunFinished", outcome.err
+    assert proxy.heads[0].startswith(f"CONNECT {BEHIND_PROXY}:")
+    assert "Proxy-Authorization: Basic dXNlcjpwYXNzQHdvcmQ=" in proxy.heads[0]
+    assert "token-one" not in proxy.heads[0]
+
+
+@pytest.mark.parametrize(
+    ("host", "exceptions", "proxied"),
+    [
+        ("10.0.0.1", "", True),
+        ("10.0.0.1", "10.0.0.0/8", False),
+        ("10.0.0.1", "10.0.0.1", False),
+        ("10.0.0.1", "10.0.0.2, fd00::/8, nonsense/99", True),
+        ("fd00::1", "fd00::/8", False),
+        ("fd00::1", "[fd00::1]", False),
+        ("kubernetes.default.svc", ".svc", False),
+        ("kubernetes.default.svc", "default.svc", False),
+        ("kubernetes.default.svc", "efault.svc", True),
+        ("Kubernetes.Default.Svc", "*.svc", False),
+        ("10.0.0.1", "*", False),
+        ("127.0.0.1", "", False),
+        ("localhost", "", False),
+        ("::1", "", False),
+    ],
+)
+def test_hosts_on_the_list_of_exceptions_are_reached_directly(host, exceptions, proxied):
+    environ = {"https_proxy": "proxy.example:3128", "no_proxy": exceptions}
+    assert (api.proxy(host, environ) == ("proxy.example", 3128, "")) is proxied
+
+
+@pytest.mark.parametrize("address", ["https://p:1", "socks5://p:1", "http://:9", "http://p:port"])
+def test_a_proxy_that_cannot_be_used_means_no_events_and_its_address_is_not_shown(
+    job: Job, server, address
+):
+    environ = {**job.environ, **server.environ, "HTTPS_PROXY": address}
+    environ["KUBERNETES_SERVICE_HOST"] = BEHIND_PROXY
+    outcome = job.run(f"--event-object={OBJECT}", "--op=refresh", environ=environ)
+    assert outcome.exit == 0
+    assert "No progress events" in outcome.err
+    assert address not in outcome.err
 
 
 def test_a_rotated_token_is_used_for_the_next_event(job: Job, server):
