@@ -93,6 +93,12 @@ def test_an_event_says_who_what_and_about_which_object(job: Job, server):
     }
 
 
+def test_an_unknown_runtime_version_is_told_as_unknown(job: Job, server):
+    job.play("version", "junk")
+    _run(job, server, "--op=refresh")
+    assert "unknown" in server.events[0]["note"]
+
+
 def test_without_a_job_name_nothing_is_related(job: Job, server):
     environ = {**job.environ, **server.environ}
     job.run(f"--event-object={OBJECT}", "--op=refresh", environ=environ)
