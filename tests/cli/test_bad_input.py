@@ -172,5 +172,15 @@ def test_get_from_a_data_directory_that_cannot_be_looked_into_is_told(captfctl, 
     refused(captfctl("get", f"--data={tmp_path / ('d' * 300)}"), 3, "File name too long", "--data")
 
 
+@pytest.mark.parametrize(
+    "arguments", [("reconcile", "--dry-run", "--filename"), ("get", "--kubeconfig")]
+)
+def test_a_path_that_cannot_be_looked_at_is_bad_input(captfctl, arguments):
+    ended = captfctl(*arguments, "d" * 300)
+
+    refused(ended, 2, "ddd")
+    assert "defect" not in ended.err
+
+
 def test_an_unknown_kind_of_get_names_the_nearest(captfctl):
     refused(captfctl("get", "terraformcluste"), 2, "terraformcluster")

@@ -52,14 +52,16 @@ def texts(
 
 
 def _files(path: Path, violations: list[Violation], recursive: bool) -> list[Path]:
-    if not path.is_dir():
+    # Path.is_dir() and is_file() raise where nobody may look; reading tells what is wrong.
+    if not os.path.isdir(path):  # noqa: PTH112
         return [path]
     try:
         entries = sorted(path.rglob("*") if recursive else path.iterdir())
     except OSError as error:
         violations.append(_unreadable(path, error))
         return []
-    files = [entry for entry in entries if entry.suffix in SUFFIXES and entry.is_file()]
+    described = (entry for entry in entries if entry.suffix in SUFFIXES)
+    files = [entry for entry in described if os.path.isfile(entry)]  # noqa: PTH113
     if not files:
         hint = "" if recursive else " (directories in it are not read)"
         message = f"the directory holds no *.yaml, *.yml or *.json{hint}"
