@@ -9,8 +9,8 @@ from captfctl.clock import Clock
 from captfctl.cluster.door import Door
 from captfctl.cluster.errors import ApiError, Forbidden, NotFound
 from captfctl.controller import Informer
-from captfctl.jobs import is_finished
 from captfctl.jobs.reader import slim
+from captfctl.jobs.results import is_finished
 from captfctl.manager.settings import ManagerSettings
 from captfctl.model import keys, names
 from captfctl.model.capi import Cluster

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from captfctl.contract import check_cluster, check_described
+from captfctl.contract.admission import check_cluster, check_described
 from captfctl.contract.image_reference import image_problem
 from captfctl.model.core import EnvVar
 from captfctl.model.resources import SECRETS, TERRAFORM_CLUSTERS

@@ -2,13 +2,13 @@
 
 import pytest
 
-from captfctl.contract import (
-    ContractError,
+from captfctl.contract.build import (
     EndpointSourceChange,
     build_cluster_inputs,
     endpoint_input_was_null,
-    render,
 )
+from captfctl.contract.errors import ContractError
+from captfctl.contract.render import render
 from captfctl.model import keys
 from captfctl.model.capi import Endpoint
 from captfctl.model.terraform import ControlPlaneEndpoint

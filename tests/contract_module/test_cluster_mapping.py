@@ -5,9 +5,8 @@ import json
 import msgspec
 import pytest
 
-from captfctl.contract import decode_cluster, infrastructure_healthy, map_cluster
-from captfctl.contract.mapping import EXPORTS_LIMIT
-from captfctl.contract.outputs import Health, HealthState
+from captfctl.contract.mapping import EXPORTS_LIMIT, infrastructure_healthy, map_cluster
+from captfctl.contract.outputs import Health, HealthState, decode_cluster
 from captfctl.model import keys
 from captfctl.model.capi import Endpoint
 from captfctl.model.conditions import ConditionValue

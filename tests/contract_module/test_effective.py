@@ -5,7 +5,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from captfctl.contract import (
+from captfctl.contract.effective import (
     Flags,
     OwnSettings,
     cluster_config,

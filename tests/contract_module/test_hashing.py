@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from captfctl.contract import UserVariable, approval_hash, exports_hash, inputs_hash
-from captfctl.contract.hashing import _document, hashable
+from captfctl.contract.hashing import _document, approval_hash, exports_hash, hashable, inputs_hash
 from captfctl.contract.jsontext import NotAnInteger, canonical_int, parse
 from captfctl.contract.values import Autoscaling, Network
+from captfctl.contract.variables import UserVariable
 from captfctl.model.capi import Endpoint
 from tests.contract_module.objects import EXPORTS, cluster_inputs, machine_inputs, pool_inputs
 

@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from captfctl.contract import decode_cluster
-from captfctl.contract.outputs import Health, HealthState
+from captfctl.contract.outputs import Health, HealthState, decode_cluster
 from captfctl.model.capi import Endpoint
 from captfctl.model.terraform import FailureDomain
 from tests.contract_module.objects import raw

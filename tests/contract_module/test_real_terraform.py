@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from captfctl.contract import UserVariable, render
 from captfctl.contract.interface import REQUIRED_OUTPUTS, inputs_of
 from captfctl.contract.jsontext import parse
+from captfctl.contract.render import render
 from captfctl.contract.values import ContractInputs, Network
+from captfctl.contract.variables import UserVariable
 from captfctl.model.capi import Endpoint
 from tests.contract_module.objects import cluster_inputs, machine_inputs, pool_inputs
 

@@ -3,18 +3,17 @@
 import msgspec
 import pytest
 
-from captfctl.contract import (
-    Role,
+from captfctl.contract.errors import GateReason, VariablesError, VariablesSourceNotFound
+from captfctl.contract.jsontext import Number
+from captfctl.contract.roles import Role
+from captfctl.contract.variables import (
     SourceKind,
     UserVariable,
-    VariablesError,
-    VariablesSourceNotFound,
     merge_variables,
+    name_problem,
+    parse_inline,
     source_refs,
 )
-from captfctl.contract.errors import GateReason
-from captfctl.contract.jsontext import Number
-from captfctl.contract.variables import name_problem, parse_inline
 from captfctl.model.core import ConfigMap, Secret
 from captfctl.model.meta import ObjectMeta
 from captfctl.model.terraform import NameRef, VariableFormat, VariablesSource

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from captfctl.contract import UserVariable
 from captfctl.contract.jsontext import parse
+from captfctl.contract.variables import UserVariable
 from captfctl.contract.variables_schema import MAX_LABEL, parse_label, variable_problems
 
 
