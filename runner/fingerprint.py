@@ -3,8 +3,6 @@
 The key keeps a reader of the hash from guessing values by trying them.
 """
 
-import hashlib
-import hmac
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -87,6 +85,11 @@ class Fingerprint:
     """Collects the changes of one plan."""
 
     def __init__(self, key: bytes) -> None:
+        # Loaded here: most runs compute no fingerprint, and these cost every start.
+        import hashlib
+        import hmac
+
+        self._sha256 = hashlib.sha256
         self._key = hmac.new(key, digestmod=hashlib.sha256)
         self._lines: list[bytes] = []
 
@@ -99,7 +102,7 @@ class Fingerprint:
 
     def hash(self) -> str:
         """`p2:` and the hash over everything added, in whatever order it came."""
-        return "p2:" + hashlib.sha256(b"\n".join(sorted(self._lines))).hexdigest()
+        return "p2:" + self._sha256(b"\n".join(sorted(self._lines))).hexdigest()
 
 
 def effect(change: Change) -> str:

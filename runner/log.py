@@ -6,7 +6,6 @@ Lines go to standard error; with split streams info lines go to standard output.
 written passes the redaction set with `redact_with`.
 """
 
-import fnmatch
 import json
 import os
 import sys
@@ -67,6 +66,10 @@ class Log:
         self._flushed_at = time.monotonic()
 
     def _verbosity(self, caller: str) -> int:
+        if not self._options.vmodule:
+            return self._options.verbosity
+        import fnmatch  # only with per-file levels
+
         file = caller.rpartition(":")[0].removesuffix(".py")
         for pattern, level in self._options.vmodule:
             if fnmatch.fnmatchcase(file, pattern):
