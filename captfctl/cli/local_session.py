@@ -1,5 +1,6 @@
 """A local control plane for the time of one command, or the one that is running already."""
 
+import contextlib
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -11,7 +12,7 @@ from captfctl.cli.signals import Interrupted
 from captfctl.clock import Clock
 from captfctl.cluster.door import Door
 from captfctl.local.images import ImageTable
-from captfctl.local.layout import KUBECONFIG
+from captfctl.local.layout import IMAGES, KUBECONFIG
 from captfctl.local.plane import LocalPlane, Part
 from captfctl.manager import Manager
 from captfctl.manager.settings import ManagerSettings
@@ -23,6 +24,16 @@ RUNNER_IMAGE = "captfctl.local/runner:built-in"
 def image_table(images: Path | None) -> ImageTable:
     """Raises `InputError` with the line when the file cannot be used."""
     return ImageTable.from_file(images) if images is not None else ImageTable()
+
+
+def images_that_count(data: Path, images: Path | None) -> ImageTable:
+    """The table that runs will use: of whoever runs the control plane in `data`, else as given."""
+    if not running_here(data):
+        return image_table(images)
+    with contextlib.suppress(OSError):
+        served = (data / IMAGES).read_text()
+        return image_table(Path(served) if served else None)
+    return image_table(images)
 
 
 def make_plane(data: Path, images: ImageTable, clock: Clock, port: int = 0) -> LocalPlane:

@@ -8,7 +8,7 @@ from pathlib import Path
 from captfctl.cli.connect import running_here
 from captfctl.cli.described_input import known_kinds, read_objects
 from captfctl.cli.display import make_display, name_of
-from captfctl.cli.local_session import image_table, local_session
+from captfctl.cli.local_session import image_table, images_that_count, local_session
 from captfctl.cli.options import data_dir, timeout_seconds
 from captfctl.cli.progress import Follower, Key
 from captfctl.cli.settled import Standing, Verdict
@@ -40,10 +40,11 @@ def reconcile_local(files: list[str], data: Path | None, images: Path | None, ti
     """
     clock = SystemClock()
     limit = timeout_seconds(timeout)
-    table = image_table(images)
+    home = data_dir(data)
+    table = images_that_count(home, images)
     described = read_objects(files, known_kinds(clock))
     _check_images(described, table)
-    ending, home = end_requested(), data_dir(data)
+    ending = end_requested()
     check = partial(_check_going_on, ending, home)
     with local_session(home, table, clock) as door:
         keys = _keys(described)

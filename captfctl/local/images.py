@@ -136,6 +136,11 @@ class ImageTable:
         return reference in self._entries
 
     @property
+    def source(self) -> str:
+        """The file the table came from; empty when it came from none."""
+        return self._source
+
+    @property
     def references(self) -> list[str]:
         return sorted(self._entries)
 

@@ -6,3 +6,5 @@ STORE = Path("store")
 API = Path("api")
 NODE = Path("node")
 KUBECONFIG = API / "kubeconfig"
+IMAGES = Path("images")
+"""A file that names the image table of whoever runs the control plane; empty when it has none."""

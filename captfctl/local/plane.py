@@ -24,7 +24,7 @@ from captfctl.local.capi_crds import capi_crds
 from captfctl.local.garbage_collector import GarbageCollector
 from captfctl.local.images import ImageTable
 from captfctl.local.job_controller import JobController
-from captfctl.local.layout import API, NODE, STORE
+from captfctl.local.layout import API, IMAGES, NODE, STORE
 from captfctl.local.scheduler import Scheduler
 from captfctl.model.core import Namespace
 from captfctl.model.crds import crds
@@ -80,7 +80,7 @@ class LocalPlane:
             self.api = self._make_api()
             self.api.start()
             undo.callback(self.api.stop)
-            self._remember_port()
+            self._remember()
             self.agent.api = ApiAccess(
                 server=self.api.url, ca_path=self.api.ca_path, token_path=self.api.token_path
             )
@@ -156,7 +156,9 @@ class LocalPlane:
         start = zlib.crc32(str(self.data).encode()) % len(PORTS)
         return [*last, *PORTS[start:], *PORTS[:start], 0]
 
-    def _remember_port(self) -> None:
+    def _remember(self) -> None:
+        source = self.images.source
+        (self.data / IMAGES).write_text(str(Path(source).absolute()) if source else "")
         self._port_file.write_text(f"{self.api.port}\n")
 
 
