@@ -71,6 +71,8 @@ class Run:
         self._context = Context(options, log, events.Events.for_run(options, inherited, log))
         self._environment: dict[str, str] = {}
         self._workdir = workdir.Workdir(options.workdir, f"{options.workdir}/root", "")
+        self._running = ""
+        """The step that has begun and is not recorded yet."""
 
     def execute(self) -> int:
         """Run the operation, write its result and return the exit code (20 §2.6)."""
@@ -180,8 +182,10 @@ class Run:
         context.events.emit("StepStarted", events.NORMAL, step.name, f"Step {step.name} started")
         output = _Output(step, context, self._out, self._err)
         seconds = execute.stop_seconds(context.options.stop_timeout)
+        self._running = step.name
         ended = self._command(step, output.stdout, output.stderr, seconds)
         record = self._record(step, ended)
+        self._running = ""
         if output.ui is not None:
             context.result.changes = output.ui.counts
         if not _succeeded(step, ended, output.stderr.last()):
@@ -296,6 +300,9 @@ class Run:
         text = f"internal error: {type(error).__name__}{where}"
         self._context.log.error(text, "The run stopped on a defect of the runner")
         recorded = self._context.result.steps
+        if self._running:
+            # It may have changed something: whoever reads the result must know that it began.
+            recorded.append(StepRecord(self._running, 1, 0.0))
         return Failure(STEP, recorded[-1].name if recorded else PREPARE, text)
 
     def _announce_end(self, exit_code: int, seconds: float) -> None:

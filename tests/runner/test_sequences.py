@@ -239,3 +239,17 @@ def test_values_of_variables_and_plans_are_never_shown(job: Job, case):
     assert outcome.exit == 0
     assert MARKER not in outcome.everything
     assert "(sensitive)" in outcome.out
+
+
+def test_a_step_that_a_defect_ends_is_recorded_because_it_began(job: Job, monkeypatch):
+    """The manager must know that an apply may have changed something."""
+
+    def broken(*_):
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr("runner.ui.JsonUi.close", broken)
+    outcome = job.run("--op=apply")
+
+    assert outcome.exit == 1
+    assert outcome.steps[-1] == "apply"
+    assert outcome.error["step"] == "apply"
