@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,16 +15,7 @@ import pytest
 from captfctl.local.agent.containers import Container, ExitWatcher, Phase, start_supervisor
 from captfctl.local.supervisor import processes, records
 from captfctl.local.supervisor.launch import MARKER, Launch
-
-DEADLINE = 30.0
-
-
-def until(condition: Callable[[], object], what: str = "") -> None:
-    limit = time.monotonic() + DEADLINE
-    pause = threading.Event()
-    while not condition():
-        assert time.monotonic() < limit, f"not in time: {what or condition}"
-        pause.wait(0.01)
+from tests.local.support import DEADLINE, until
 
 
 class Run:

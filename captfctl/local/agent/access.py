@@ -1,10 +1,11 @@
 """How a pod's processes reach the API."""
 
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
+
+from captfctl.local.files import write_private
 
 ROOT_CA = "kube-root-ca.crt"
 """The ConfigMap in which a control plane publishes its certificate authority."""
@@ -34,26 +35,22 @@ class ApiAccess:
         return parts.port or (443 if parts.scheme == "https" else 80)
 
 
-def write_private(path: Path, content: bytes) -> None:
-    """Replace `path` in one step, readable by its owner only."""
-    beside = path.with_name(f".{path.name}.new")
-    with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(content)
-    beside.replace(path)
-
-
 def write_access(directory: Path, access: ApiAccess, namespace: str, token: str | None) -> None:
     """Write what a pod's processes need to reach the API: `kubeconfig`, `token`, `ca.crt` and
     `namespace`. The token itself stands in its own file only; None: the access's own token file.
     """
     token_file = directory / "token"
     if token is not None:
-        write_private(token_file, token.encode())
+        write_private(token_file, token.encode(), durable=False)
     elif access.token_path is not None:
         _link(token_file, access.token_path)
-    write_private(directory / "ca.crt", access.ca_path.read_bytes())
-    write_private(directory / "namespace", namespace.encode())
-    write_private(directory / "kubeconfig", _kubeconfig(directory, access, namespace))
+    contents = {
+        "ca.crt": access.ca_path.read_bytes(),
+        "namespace": namespace.encode(),
+        "kubeconfig": _kubeconfig(directory, access, namespace),
+    }
+    for name, content in contents.items():
+        write_private(directory / name, content, durable=False)
 
 
 def _link(path: Path, target: Path) -> None:

@@ -19,6 +19,8 @@ from pathlib import Path
 
 import msgspec
 
+from captfctl.local.files import write_private
+
 _RECORD = "record.json"
 _LONGEST_TMP = 64
 """Plug-ins put Unix sockets below TMPDIR, whose whole path must fit 108 bytes."""
@@ -79,14 +81,7 @@ class PodDirectory:
 
     def write(self, record: Record) -> None:
         """Durably. Raises `OSError`."""
-        beside = self.path / f".{_RECORD}"
-        with os.fdopen(
-            os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb"
-        ) as file:
-            file.write(msgspec.json.encode(record))
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(self.path / _RECORD)
+        write_private(self.path / _RECORD, msgspec.json.encode(record))
 
     def short_tmp(self, target: Path, record: Record) -> Path:
         """A path to `target` short enough for sockets in it; a link in the machine's own temporary

@@ -1,10 +1,9 @@
-"""Files that hold keys, tokens and access: written whole or not at all, for the owner only."""
+"""The API server's own files: keys, tokens and access, for their owner only."""
 
-import os
-import tempfile
 from pathlib import Path
 
 from captfctl.errors import EnvironmentFault
+from captfctl.local import files
 
 PRIVATE = 0o600
 
@@ -20,16 +19,7 @@ def make_private_directory(path: Path) -> None:
 def write_private(path: Path, content: bytes) -> None:
     """Put the content into the file at once, mode 0600. Raises `EnvironmentFault`."""
     try:
-        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(descriptor, "wb") as file:  # mkstemp made it with mode 0600
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(name).replace(path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        files.write_private(path, content)
     except OSError as problem:
         raise _fault(path, problem) from None
 
