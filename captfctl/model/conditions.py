@@ -109,7 +109,7 @@ class Conditions:
 
     def set(self, kind: Type, status: str, reason: str, message: str = "") -> Condition:
         old = self._found.get(kind)
-        moved = old is None or old.status != status
+        since = self._now if old is None or old.status != status else old.last_transition_time
         if not message and reason not in _MAY_BE_SILENT:
             message = reason
         new = Condition(
@@ -117,7 +117,7 @@ class Conditions:
             status=status,
             reason=reason,
             message=cut(message, MESSAGE_MAX),
-            last_transition_time=self._now if moved else old.last_transition_time,  # type: ignore[union-attr]
+            last_transition_time=since,
             observed_generation=self._generation,
         )
         self._by_type[kind] = new

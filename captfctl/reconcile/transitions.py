@@ -159,10 +159,14 @@ def drift_summary(message: str) -> str:
 
 def _drift(before: Condition | None, after: Condition) -> Note | None:
     if after.status == TRUE:
-        found = before is None or before.status != TRUE
-        if found or drift_summary(before.message) != drift_summary(after.message):  # type: ignore[union-attr]
-            return Note("DriftDetected", describe(after), Action.RECONCILE, warning=True)
-        return None
+        told = (
+            before is not None
+            and before.status == TRUE
+            and drift_summary(before.message) == drift_summary(after.message)
+        )
+        if told:
+            return None
+        return Note("DriftDetected", describe(after), Action.RECONCILE, warning=True)
     if before is not None and before.status == TRUE and after.status == FALSE:
         return Note("DriftResolved", describe(after), Action.RECONCILE)
     return _generic(before, after)

@@ -19,6 +19,10 @@ _MATCHES = ("", _EXACT, "NotOlderThan")
 
 
 def list_page(engine: Engine, served: Served, namespace: str, options: ListOptions) -> RawPage:
+    """What `options` select, as of one version, up to their limit.
+
+    Raises `BadRequest`, and `Gone` for a version or a continue token that is too old.
+    """
     selection = _selection(served, namespace, options.labels, options.fields)
     version, after = _start(options)
     collection = engine.collection(served)
@@ -103,6 +107,10 @@ def start_watch(
     options: WatchOptions,
     wake: Callable[[], None] | None,
 ) -> RawWatch:
+    """Changes after the version that `options` name; without one, first what there is now.
+
+    `wake`: see `RawWatch`. Raises `BadRequest`, and `Gone` for a version that is too old.
+    """
     selection = _selection(served, namespace, options.labels, options.fields)
     lens = Lens(served.resource.kind, served.view, selection)
     since = parse_version(options.resource_version)

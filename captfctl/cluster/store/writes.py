@@ -36,6 +36,9 @@ def body_of(served: Served, record: Record) -> bytes:
 def create(
     engine: Engine, served: Served, document: Document, namespace: str, options: WriteOptions
 ) -> Written:
+    """Raises `AlreadyExists`, `BadRequest`, `Invalid`, and `NotFound` or `Forbidden` when nothing
+    new can be made in the namespace.
+    """
     got = read(served, document, options.field_validation)
     if options.manage:  # what the kind itself fills in below is nobody's
         got = replace(got, document=options.manage(None, got.document))
@@ -121,6 +124,11 @@ def modify(
     subresource: str,
     create_absent: bool,
 ) -> Written:
+    """Store what `change` makes of the object; it is asked again when another write came between.
+
+    `create_absent`: `change` gets None for an object that does not exist, and makes it. Raises
+    `NotFound`, `Conflict` and `Invalid`, and what `change` raises.
+    """
     strategy = served.strategy
     known = strategy.subresources | ({"status"} if strategy.has_status else set())
     if subresource and subresource not in known:
@@ -252,6 +260,10 @@ def _preconditions(served: Served, before: Record, meta: Document) -> None:
 def delete(
     engine: Engine, served: Served, name: str, namespace: str, options: DeleteOptions
 ) -> Deleted:
+    """Remove the object, or mark it as deleted while finalizers hold it.
+
+    Raises `NotFound`, `Forbidden`, and `Conflict` when it is not the one that the preconditions name.
+    """
     if reason := served.strategy.refuses_delete(name):
         raise refused(served.resource.name, name, reason)
     key = key_of(namespace if served.resource.namespaced else "", name)

@@ -24,7 +24,7 @@ from captfctl.model.core import Container, Pod
 _LONGEST_BACKOFF = 300.0
 _HOSTNAME_MAX = 63
 _FIRST_LOOK = 0.05
-_TMP = "/tmp"  # noqa: S108
+_TMP = "/tmp"  # noqa: S108 - inside the pod
 
 log = logging.getLogger(__name__)
 

@@ -176,7 +176,7 @@ def write_files(directory: Path, files: Files) -> None:
             raise Unsupported(f"path {name!r} is not allowed in a volume")
     directory.mkdir(mode=0o755, parents=True, exist_ok=True)
     data = directory / "..data"
-    old = os.readlink(data) if data.is_symlink() else ""  # noqa: PTH115
+    old = data.readlink().name if data.is_symlink() else ""
     new = f"..{int(old.removeprefix('..')) + 1 if old else 1}"
     shutil.rmtree(directory / new, ignore_errors=True)
     for name, file in files.items():

@@ -121,7 +121,7 @@ class Supervisor:
             os.dup2(out, 1)
             os.dup2(err, 2)
             env = {**launch.env, MARKER: launch.pod_uid}
-            os.execvpe(launch.argv[0], launch.argv, env)  # noqa: S606
+            os.execvpe(launch.argv[0], launch.argv, env)  # noqa: S606 - without a shell is meant
         except FileNotFoundError as problem:
             code = _NO_SUCH_PROGRAM
             os.write(failed, _explain(launch, problem))
