@@ -262,7 +262,7 @@ def delete(
 ) -> Deleted:
     """Remove the object, or mark it as deleted while finalizers hold it.
 
-    Raises `NotFound`, `Forbidden`, and `Conflict` when it is not the one that the preconditions name.
+    Raises `NotFound`, `Forbidden`, and `Conflict` when the preconditions name another one.
     """
     if reason := served.strategy.refuses_delete(name):
         raise refused(served.resource.name, name, reason)
