@@ -68,7 +68,7 @@ def data_dir(given: Path | None) -> Path:
 
 def duration(text: str, flag: str) -> timedelta:
     """The Go duration given for `flag`. Raises `InputError` naming the flag."""
-    from captfctl.cli.durations import parse_duration
+    from captfctl.model.durations import parse_duration
 
     try:
         return parse_duration(text)

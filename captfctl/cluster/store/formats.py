@@ -10,10 +10,10 @@ from datetime import date
 from urllib.parse import urlsplit
 
 from captfctl.cluster.store.naming import label_problems, subdomain_problems
+from captfctl.model.durations import parse_duration
 from captfctl.model.meta import parse_time
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)\Z")
-_DURATION = re.compile(r"[-+]?(0|(\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h))+\Z")
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+\Z")
 _HEX = re.compile(r"#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})\Z")
 
@@ -57,7 +57,7 @@ _FORMATS: dict[str, Callable[[str], bool]] = {
     "date-time": is_time,
     "datetime": is_time,
     "date": _accepts(date.fromisoformat),
-    "duration": lambda text: bool(_DURATION.match(text)),
+    "duration": _accepts(parse_duration),
     "byte": is_base64,
     "uri": _is_uri,
     "email": lambda text: bool(_EMAIL.match(text)),

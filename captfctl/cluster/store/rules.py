@@ -14,6 +14,7 @@ from captfctl.cluster.store.cel_library import cel
 from captfctl.cluster.store.structural import Node, Rule
 from captfctl.cluster.store.validation import ABSENT, old_item
 from captfctl.cluster.store.violations import child, shown, type_name
+from captfctl.model.durations import parse_duration
 from captfctl.model.meta import parse_time
 
 _RESERVED = frozenset(
@@ -21,8 +22,6 @@ _RESERVED = frozenset(
     "namespace return var void while".split()
 )
 _ESCAPES = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
-_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
-_DURATION_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
 # Operators and macros appear among a program's functions under names no identifier can have.
 _IDENTIFIER = re.compile(r"[a-zA-Z][a-zA-Z0-9]*\Z")
 
@@ -151,9 +150,11 @@ def _scalar(node: Node, value: Any) -> Any:
     return value
 
 
-def _duration(text: str) -> timedelta:
-    seconds = sum(float(number) * _UNITS[unit] for number, unit in _DURATION_PART.findall(text))
-    return timedelta(seconds=-seconds if text.startswith("-") else seconds)
+def _duration(text: str) -> timedelta | str:
+    try:
+        return parse_duration(text)
+    except ValueError:
+        return text  # the format refuses it
 
 
 def escaped(name: str) -> str:
