@@ -28,6 +28,9 @@ from captfctl.jobs.build import RunnerSettings, build_job
 from captfctl.jobs.policy import SERVICE_ACCOUNT
 from captfctl.jobs.run import RunSpec
 from captfctl.local.capi_crds import capi_crds
+from captfctl.manager.caches import Caches
+from captfctl.manager.identity import IdentityReconciler
+from captfctl.manager.settings import ManagerSettings
 from captfctl.model import keys, names
 from captfctl.model.capi import Cluster, ClusterSpec, InfrastructureRef
 from captfctl.model.core import Namespace, Secret
@@ -83,6 +86,7 @@ RESOURCES_IN_STATE = 20
 _WRITERS = 8
 _PASSES = 10
 _NEXT_DRIFT_CHECK = 86400
+_PATIENCE = 120.0
 
 
 @dataclass(frozen=True)
@@ -128,6 +132,18 @@ class Population:
             for owner in [prototype, *made]:
                 references[owner.namespace].append(_user(owner))
             _all(pool.map(partial(self._mirror, first.namespace), references.items()))
+        self.settle_identity()
+
+    def settle_identity(self) -> None:
+        """Let the identity name the namespaces that use it, as a manager does when it starts."""
+        clock = SystemClock()
+        caches = Caches(self._door, ManagerSettings(runner_image=RUNNER_IMAGE), clock)
+        caches.start()
+        try:
+            _until(lambda: caches.synced, "the caches are filled")
+            IdentityReconciler(self._door, caches, clock, NoRecorder())(("", IDENTITY))
+        finally:
+            caches.stop(5.0)
 
     def _create(self, resource: Resource[T], obj: T, namespace: str = "") -> T:
         return self._door.create(resource, obj, namespace)
@@ -141,7 +157,8 @@ class Population:
             TERRAFORM_CLUSTER_IDENTITIES,
         )
         for resource in kinds:
-            _served(partial(self._door.list, resource.untyped(), limit=1))
+            request = partial(self._door.list, resource.untyped(), limit=1)
+            _until(partial(_answers, request), f"{resource.name} are served")
 
     def _namespace(self, name: str) -> None:
         self._create(NAMESPACES, Namespace(metadata=ObjectMeta(name=name)))
@@ -274,18 +291,21 @@ def _all(results: Iterable[object]) -> None:
         pass
 
 
-def _served(request: Callable[[], object], seconds: float = 60.0) -> None:
-    """Wait until a definition that was just created is served."""
-    deadline = time.monotonic() + seconds
-    while True:
-        try:
-            request()
-        except ApiError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.1)
-        else:
-            return
+def _until(check: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + _PATIENCE
+    while not check():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"not within {_PATIENCE:.0f} s: {what}")
+        time.sleep(0.1)
+
+
+def _answers(request: Callable[[], object]) -> bool:
+    """Whether a definition that was just created is served."""
+    try:
+        request()
+    except ApiError:
+        return False
+    return True
 
 
 def _rfc3339(moment: datetime) -> str:

@@ -5,6 +5,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 from captfctl.cluster.live import LiveDoor
@@ -20,7 +21,7 @@ class AuditLog:
 
     def __init__(self, file: Path, user: str) -> None:
         self._file, self._user = file, user
-        self._offset = file.stat().st_size
+        self._since = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")
 
     def requests(self) -> Counter[tuple[str, str]]:
         """How often each verb was used on each resource since this was made."""
@@ -36,15 +37,20 @@ class AuditLog:
         }
 
     def _seen(self) -> Iterator[tuple[str, str]]:
-        with self._file.open() as lines:
-            lines.seek(self._offset)
-            for line in lines:
-                if not line.endswith("\n"):
-                    return
-                event = json.loads(line)
-                about = event.get("objectRef")
-                if about and event["user"]["username"] == self._user:
-                    yield event["verb"], about["resource"]
+        # The server moves a log that became large aside, beside the one it goes on with.
+        for file in sorted(self._file.parent.glob(f"{self._file.stem}*{self._file.suffix}")):
+            with file.open() as lines:
+                for line in lines:
+                    yield from self._told(line)
+
+    def _told(self, line: str) -> Iterator[tuple[str, str]]:
+        if not line.endswith("\n"):
+            return  # still being written
+        event = json.loads(line)
+        about = event.get("objectRef")
+        ours = about and event["user"]["username"] == self._user
+        if ours and event["requestReceivedTimestamp"] >= self._since:
+            yield event["verb"], about["resource"]
 
 
 class NewJobs:

@@ -1,7 +1,7 @@
 """A thread-safe set of objects with indexes."""
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -44,11 +44,15 @@ class Cache(Generic[T]):
         return None if text is None else self._resource.decode(text)
 
     def list(self, namespace: str = "") -> Sequence[T]:
+        return list(self.each(namespace))
+
+    def each(self, namespace: str = "") -> Iterator[T]:
+        """The same as `list`, one by one: all at once may take much memory."""
         with self._lock:
             texts = self._sorted(
                 self._by_namespace.get(namespace, ()) if namespace else self._texts
             )
-        return [self._resource.decode(text) for text in texts]
+        return map(self._resource.decode, texts)
 
     def by_index(self, index: str, value: str) -> Sequence[T]:
         """Raises `KeyError` for an index that was not declared."""
@@ -74,7 +78,8 @@ class Cache(Generic[T]):
         return len(self._texts)
 
     def put(self, key: Key, obj: T) -> Change[T]:
-        text = self._resource.encode(obj)
+        # A copy is as long as the text; what the encoder gives has room to grow.
+        text = bytes(memoryview(self._resource.encode(obj)))
         with self._lock:
             old = self._forget(key)
             self._texts[key] = text

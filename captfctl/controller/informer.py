@@ -111,7 +111,7 @@ class Informer(Generic[T]):
     def add_handler(self, handler: Handler[T]) -> None:
         """Call `handler` on every change from now on; what is cached already comes as added."""
         with self._dispatch:
-            for obj in self._cache.list():
+            for obj in self._cache.each():
                 handler.call(Change(None, obj))
             self._handlers.append(handler)
 
@@ -301,7 +301,7 @@ class Informer(Generic[T]):
     def _resync(self) -> None:
         while not self._clock.wait(self._stop, self._resync_period):
             with self._dispatch:
-                for obj in self._cache.list():
+                for obj in self._cache.each():
                     self._tell(Change(obj, obj))
 
     def _title(self, what: str) -> str:
