@@ -93,7 +93,10 @@ def command(
         ),
     ] = False,
     tls_min_version: Annotated[
-        str, typer.Option(metavar="VERSION", help="Lowest TLS version that /metrics accepts.")
+        str,
+        typer.Option(
+            metavar="VERSION", help="Lowest TLS version of /metrics: VersionTLS12 or VersionTLS13."
+        ),
     ] = "VersionTLS12",
     logging_format: Annotated[
         str,
