@@ -47,6 +47,23 @@ def test_the_lease_is_renewed_while_the_agent_lives(tmp_path: Path) -> None:
         until(lambda: plane.door.get(LEASES, "node", "kube-node-lease").spec.renew_time > first)
 
 
+def test_a_node_that_was_taken_for_dead_is_ready_with_its_next_renewal(tmp_path: Path) -> None:
+    """As after an API server that hung: not only with the status written every five minutes."""
+
+    def ready() -> str:
+        conditions = plane.door.get(NODES, "node").status.conditions
+        return next(c["status"] for c in conditions if c["type"] == "Ready")
+
+    with plane_in(tmp_path) as plane:
+        plane.agent.stop()
+        plane.agent = plane.new_agent(renew_interval=0.05)
+        plane.agent.start()
+        unknown = [{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}]
+        change = {"status": {"conditions": unknown}}
+        plane.door.patch(NODES, "node", "", change, subresource="status")
+        until(lambda: ready() == "True")
+
+
 def test_a_second_agent_on_the_same_directory_is_refused(plane: Plane) -> None:
     with pytest.raises(EnvironmentFault, match="another node agent") as caught:
         plane.new_agent().start()

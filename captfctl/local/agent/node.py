@@ -66,13 +66,20 @@ class Registration:
         while not self._clock.wait(self._stop, self._settings.renew_interval):
             try:
                 self._renew()
-                if self._clock.monotonic() >= status_at:
+                if self._clock.monotonic() >= status_at or self._given_up():
                     self._register()
                     status_at = self._clock.monotonic() + self._settings.status_interval
             except NotFound:
                 status_at = 0.0  # somebody deleted the node: register it again
             except ApiError as problem:
                 log.info("node %s: lease not renewed: %s", self._name, problem)
+
+    def _given_up(self) -> bool:
+        """Whether the control plane, hearing nothing for a while, took the node for dead: until its
+        status is written again no pod comes here."""
+        node = self._door.get(NODES, self._name)
+        ready = [c.get("status") for c in node.status.conditions if c.get("type") == "Ready"]
+        return ready != ["True"]
 
     def _register(self) -> None:
         labels = {
