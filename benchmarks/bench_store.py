@@ -97,8 +97,9 @@ def hand_over() -> list[float]:
 
 
 def delivery(door: Door) -> list[float]:
-    """From before a write until a watch has delivered it."""
+    """From before a write until a watch has delivered it, one write after the other."""
     started: dict[str, float] = {}
+    arrived = threading.Semaphore(0)
     times: list[float] = []
     since = door.list(CONFIG_MAPS, NAMESPACE, limit=1).resource_version
     watch = door.watch(CONFIG_MAPS, NAMESPACE, labels="watched", resource_version=since)
@@ -107,6 +108,7 @@ def delivery(door: Door) -> list[float]:
         for event in watch:
             if event.object is not None:
                 times.append(time.perf_counter() - started[event.object.metadata.name])
+                arrived.release()
             if len(times) == ONE_BY_ONE:
                 return
 
@@ -117,6 +119,7 @@ def delivery(door: Door) -> list[float]:
         obj.metadata.labels = {"watched": ""}
         started[obj.metadata.name] = time.perf_counter()
         door.create(CONFIG_MAPS, obj, NAMESPACE)
+        arrived.acquire()
     thread.join()
     watch.close()
     return times

@@ -29,8 +29,12 @@ def whole_seconds(moment: datetime) -> datetime:
     return moment.replace(microsecond=0)
 
 
-class Part(msgspec.Struct, rename="camel", omit_defaults=True, kw_only=True):
-    """A struct inside an API object. Zero values are not written, as in Kubernetes' own types."""
+class Part(msgspec.Struct, rename="camel", omit_defaults=True, kw_only=True, gc=False):
+    """A struct inside an API object. Zero values are not written, as in Kubernetes' own types.
+
+    What comes from JSON is a tree: without cycles there is nothing for the garbage collector to
+    find, and searching thousands of objects for them takes longer than decoding them.
+    """
 
 
 class OwnerReference(Part):
