@@ -4,7 +4,6 @@ Only this file knows which door is which. The tests know a door, a namespace of 
 resources of their own kind.
 """
 
-import os
 import threading
 import uuid
 from collections.abc import Callable, Iterator
@@ -21,8 +20,7 @@ from captfctl.model.meta import ObjectMeta
 from captfctl.model.resource import Document, Resource
 from captfctl.model.resources import CRDS, NAMESPACES
 from tests.contract import widgets
-
-KUBECONFIG = "CAPTFCTL_TEST_KUBECONFIG"
+from tests.controlplane.session import api_server
 
 
 @dataclass
@@ -59,15 +57,13 @@ def _over_http(folders: pytest.TempPathFactory) -> Iterator[Server]:
     store.close()
 
 
-def _on_kubernetes(_: pytest.TempPathFactory) -> Iterator[Server]:
+def _on_kubernetes(folders: pytest.TempPathFactory) -> Iterator[Server]:
     from captfctl.cluster.live import LiveDoor
 
-    path = os.environ.get(KUBECONFIG)
-    if not path:
-        pytest.skip(f"{KUBECONFIG} names no API server")
-    door = LiveDoor.from_kubeconfig(path)
-    yield Server(door)
-    door.close()
+    with api_server(folders.mktemp("kubernetes")) as kubeconfig:
+        door = LiveDoor.from_kubeconfig(kubeconfig)
+        yield Server(door)
+        door.close()
 
 
 SERVERS = {
