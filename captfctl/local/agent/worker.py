@@ -226,6 +226,8 @@ class PodWorker:
             if phase is Phase.ENDED:
                 ended = process.ended
                 assert ended is not None
+                if not told:  # it was quicker than its first report
+                    self._reporter.try_annotate(self._ways())
                 return ended
             now = self._now()
             if phase is Phase.LOST:
@@ -253,8 +255,11 @@ class PodWorker:
 
     def _tell_running(self) -> bool:
         """Once, without waiting: what runs has to be watched, also while the API is away."""
-        ways = {HOSTNAME_BY: self._record.hostname_by, MEMORY_BY: self._record.memory_by}
-        return self._reporter.try_annotate(ways) and self._reporter.try_report()
+        return self._reporter.try_annotate(self._ways()) and self._reporter.try_report()
+
+    def _ways(self) -> dict[str, str]:
+        """How the host name and the memory limit come about, for the pod to tell."""
+        return {HOSTNAME_BY: self._record.hostname_by, MEMORY_BY: self._record.memory_by}
 
     def _begin_stop(self, stop: Stop, container: Container, process: Process) -> None:
         process.terminate()  # before anything that may fail or take its time
