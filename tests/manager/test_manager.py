@@ -13,7 +13,7 @@ from captfctl.clock import SystemClock
 from captfctl.cluster.errors import NotFound
 from captfctl.errors import EnvironmentFault, InputError
 from captfctl.manager import LEASE_NAME, LeadershipLost, Manager, ManagerSettings
-from captfctl.model import keys
+from captfctl.model import keys, names
 from captfctl.model.conditions import find
 from captfctl.model.core import Job
 from captfctl.model.resources import (
@@ -60,10 +60,18 @@ def ready(world: World) -> bool:
     return found is not None and found.status == "True"
 
 
+def secret_names(world: World) -> set[str]:
+    return {secret.metadata.name for secret in world.door.list(SECRETS, NAMESPACE).items}
+
+
 def run_one(world: World) -> None:
     """Play one Job that the manager starts."""
     eventually(lambda: len(running(world)) == 1, "a Job")
-    world.runner.succeed(running(world)[0])
+    (job,) = running(world)
+    # A pod waits for its inputs before it runs, and so before its Job can end.
+    inputs = names.run_secret(job.metadata.name)
+    eventually(lambda: inputs in secret_names(world), "its inputs")
+    world.runner.succeed(job)
 
 
 def get(url: str, token: str = "") -> tuple[int, str]:
