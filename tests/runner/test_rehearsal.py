@@ -1,6 +1,5 @@
 """The rehearsal runtime: a run from end to end on machines without terraform and tofu."""
 
-import base64
 import gzip
 import json
 import sys
@@ -68,9 +67,7 @@ def _state(cluster) -> dict:
 
     secret = cluster.get(SECRETS, "tfstate-default-x", "default")
     assert secret.metadata.labels["a"] == "b"
-    data = secret.data["tfstate"]
-    packed = base64.b64decode(data) if isinstance(data, str) else bytes(data)
-    return json.loads(gzip.decompress(packed))
+    return json.loads(gzip.decompress(secret.data["tfstate"]))
 
 
 def test_every_operation_can_be_rehearsed(job: Job, cluster):

@@ -139,7 +139,8 @@ def test_a_binary_that_vanished_after_the_preflight_fails_its_step(job: Job):
     arguments = [flag for flag in job.flags("--op=refresh") if not flag.startswith("--bin")]
     outcome = job.run_arguments([*arguments, f"--bin={runtime}"])
     assert outcome.exit == 1
-    assert outcome.document["steps"] == [{"name": "init", "exit": 1, "seconds": 0.0}]
+    (step,) = outcome.document["steps"]
+    assert (step["name"], step["exit"]) == ("init", 1)
     assert (outcome.error["kind"], outcome.error["step"]) == ("step", "init")
     assert "No such file" in outcome.error["tail"]
 
