@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # xdist workers; the tests are made for two cores.
 WORKERS ?= auto
+# How often a failed test is tried again; CI does once, and shows which (each is a defect to look at).
+RERUNS ?= 0
 
 .PHONY: demo test check bench completions clean control-plane test-kubernetes runner-binary
 
@@ -12,7 +14,7 @@ demo: $(READY)
 	@$(BIN)/python examples/demo.py
 
 test: $(READY)
-	@$(BIN)/python -m pytest -n $(WORKERS) -rs
+	@$(BIN)/python -m pytest -n $(WORKERS) --reruns $(RERUNS) -rsR
 
 check: $(READY)
 	@$(BIN)/ruff format --check .
@@ -30,7 +32,7 @@ control-plane: $(READY)
 	@$(BIN)/python -m tests.controlplane
 
 test-kubernetes: control-plane
-	@$(BIN)/python -m pytest -n $(WORKERS) -rs -m kubernetes
+	@$(BIN)/python -m pytest -n $(WORKERS) --reruns $(RERUNS) -rsR -m kubernetes
 
 runner-binary:
 	@$(PYTHON) deploy/build_runner.py
