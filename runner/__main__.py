@@ -7,10 +7,16 @@ def main() -> int:
     """Run the program with the process's own arguments and environment."""
     cancellation = Cancellation()
     cancellation.watch()
+    import gc
+
+    gc.set_threshold(20_000)  # what is loaded at the start is no garbage
     import os
     import sys
 
     from runner import cli
+    from runner.child import settle_descriptors
+
+    settle_descriptors()
 
     try:
         return cli.main(sys.argv[1:], os.environ, cancellation)

@@ -9,7 +9,6 @@ end is killed.
 import os
 import select
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -17,12 +16,12 @@ from types import FrameType
 from typing import NamedTuple, Protocol
 
 from runner import descendants
+from runner.child import Child
 from runner.signals import Cancellation
 
 _READ = 1 << 16
 _FOREVER = float("inf")
 _DEFAULT_STOP_SECONDS = 60.0
-_INHERITED = (signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM)
 
 
 class Consumer(Protocol):
@@ -135,7 +134,7 @@ class Supervisor:
         if self.cancelled and limit is None:
             return Ended(1, "not started, the run was cancelled before it", 0.0)
         try:
-            child = _start(command)
+            child = Child(command.arguments, command.directory, command.environment)
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
             what = f"could not be started: {command.arguments[0]}: {reason}"
@@ -158,8 +157,7 @@ class Supervisor:
 
     def _attend_to_end(self, running: "_Running", out: Consumer, err: Consumer) -> None:
         child = running.child
-        assert child.stdout is not None and child.stderr is not None
-        streams = {child.stdout.fileno(): out, child.stderr.fileno(): err}
+        streams = {child.stdout: out, child.stderr: err}
         poll = select.poll()
         poll.register(self._wake_read, select.POLLIN)
         for fd in streams:
@@ -199,13 +197,10 @@ class Supervisor:
     def _clear_away(self, running: "_Running") -> int:
         """Kill what is left of the child's group and of its descendants; return its status."""
         child = running.child
-        for stream in (child.stdout, child.stderr):
-            if stream is not None:
-                stream.close()
-        # The child is reaped last: until then its process group's number cannot be given away.
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(child.pid, signal.SIGKILL)
-        code = child.wait()
+        child.close()
+        # It is reaped last: until then its process group's number cannot be given away.
+        child.kill_group()
+        code = child.reap()
         self._family.kill_orphans()
         return code
 
@@ -215,7 +210,7 @@ class _Running:
 
     def __init__(
         self,
-        child: "subprocess.Popen[bytes]",
+        child: Child,
         stop_seconds: float,
         started: float,
         limit: float | None,
@@ -244,10 +239,10 @@ class _Running:
             self._term_at = min(self._term_at, cancelled_at)
         if now >= self._term_at and self._kill_at == _FOREVER:
             self._kill_at = now + self._stop_seconds
-            self.child.send_signal(signal.SIGTERM)
+            self.child.send(signal.SIGTERM)
         elif now >= self._kill_at and not self._killed:
             self._killed = True
-            self.child.kill()
+            self.child.send(signal.SIGKILL)
 
     def next_deadline(self) -> float:
         """When `keep_deadlines` has something to do."""
@@ -258,58 +253,13 @@ class _Running:
         return self._term_at if self._kill_at == _FOREVER else self._kill_at
 
     def _notice_end(self) -> None:
-        if self.ended:
-            return
-        flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
-        if os.waitid(os.P_PID, self.child.pid, flags) is not None:
+        if not self.ended and self.child.ended():
             self.ended = True
             self.close_at = time.monotonic() + self._stop_seconds
 
 
-def _start(command: Command) -> "subprocess.Popen[bytes]":
-    program = command.arguments[0]
-    executable = os.path.abspath(program) if "/" in program else None
-    nothing = _empty_input()
-    ignored = _ignored_signals()
-    for number in ignored:
-        signal.signal(number, signal.SIG_DFL)
-    try:
-        return subprocess.Popen(
-            command.arguments,
-            executable=executable,
-            bufsize=0,
-            cwd=command.directory,
-            env=command.environment,
-            stdin=nothing,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            close_fds=True,
-            restore_signals=True,
-            process_group=0,
-        )
-    finally:
-        for number in ignored:
-            signal.signal(number, signal.SIG_IGN)
-        os.close(nothing)
-
-
 def _wake_only(_number: int, _frame: FrameType | None) -> None:
     """A handler, so that the signal arrives; the wake-up descriptor does the rest."""
-
-
-def _ignored_signals() -> list[signal.Signals]:
-    """Signals the runner was started with ignored, which a child would inherit."""
-    return [number for number in _INHERITED if signal.getsignal(number) is signal.SIG_IGN]
-
-
-def _empty_input() -> int:
-    """A descriptor that reads as empty, also where there is no /dev."""
-    try:
-        return os.open(os.devnull, os.O_RDONLY)
-    except OSError:
-        reading, writing = os.pipe()
-        os.close(writing)
-        return reading
 
 
 def _judge(code: int, seconds: float) -> Ended:

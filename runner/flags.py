@@ -13,7 +13,7 @@ from runner import durations
 
 _TRUE = frozenset(("1", "t", "T", "TRUE", "true", "True"))
 _FALSE = frozenset(("0", "f", "F", "FALSE", "false", "False"))
-_INTEGER = re.compile(r"(?a:[+-]?(?:0|[1-9][0-9]*|0[xX][0-9a-fA-F]+|0[oO][0-7]+|0[bB][01]+))")
+_INTEGER = r"(?a:[+-]?(?:0|[1-9][0-9]*|0[xX][0-9a-fA-F]+|0[oO][0-7]+|0[bB][01]+))"
 
 Value = str | int | bool | list[str]
 
@@ -54,7 +54,7 @@ def boolean(text: str) -> bool:
 
 def integer(text: str) -> int:
     """A decimal, `0x`, `0o` or `0b` integer that fits 64 bits."""
-    if not _INTEGER.fullmatch(text):
+    if not re.fullmatch(_INTEGER, text):
         raise ValueError("not an integer")
     if len(text) > 70:
         raise ValueError("value out of range")
@@ -84,9 +84,9 @@ def number(name: str, usage: str, kind: str = "int", short: str = "") -> Flag:
     return Flag(name, kind, 0, usage, integer, short=short)
 
 
-def duration(name: str, default: str, usage: str) -> Flag:
-    """A Go duration, kept in nanoseconds."""
-    return Flag(name, "duration", durations.parse(default), usage, durations.parse)
+def duration(name: str, default: int, usage: str) -> Flag:
+    """A Go duration, kept in nanoseconds as is its default."""
+    return Flag(name, "duration", default, usage, durations.parse)
 
 
 class FlagSet:

@@ -13,10 +13,7 @@ from typing import Any, NoReturn, Union
 
 JsonValue = Union[None, bool, str, "Number", list["JsonValue"], dict[str, "JsonValue"]]
 
-_WIDE = re.compile("[^\x00-\x7f]")
-_SPACE = re.compile(r"[ \t\n\r]*")
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_HTML = re.compile("[<>&\u2028\u2029]")
+_SPACE = " \t\n\r"
 _HTML_ESCAPES = {
     "<": "\\u003c",
     ">": "\\u003e",
@@ -81,7 +78,7 @@ def as_ascii(document: Iterable[bytes]) -> str:
 
 
 def _narrow(text: str) -> str:
-    return text if text.isascii() else _WIDE.sub(_escape_wide, text)
+    return text if text.isascii() else re.sub("[^\x00-\x7f]", _escape_wide, text)
 
 
 def _escape_wide(match: re.Match[str]) -> str:
@@ -193,8 +190,9 @@ def _decode_at(decoder: json.JSONDecoder, text: str, start: int) -> tuple[Any, i
 
 
 def _skip_space(text: str, start: int) -> int:
-    match = _SPACE.match(text, start)
-    return match.end() if match else start
+    while text[start : start + 1] and text[start] in _SPACE:
+        start += 1
+    return start
 
 
 def canonical(value: JsonValue) -> str:
@@ -218,10 +216,14 @@ def canonical(value: JsonValue) -> str:
 def quote(text: str) -> str:
     """A string as canonical JSON writes it."""
     if not text.isascii():
-        text = _SURROGATE.sub("\ufffd", text)
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            text = re.sub("[\ud800-\udfff]", "\ufffd", text)
     quoted = encode_basestring(text)
-    if _HTML.search(quoted):
-        quoted = _HTML.sub(lambda match: _HTML_ESCAPES[match[0]], quoted)
+    for character, escaped in _HTML_ESCAPES.items():
+        if character in quoted:
+            quoted = quoted.replace(character, escaped)
     return quoted
 
 

@@ -5,6 +5,7 @@ import re
 from typing import NamedTuple
 
 from runner import flags, version
+from runner.durations import SECOND
 from runner.flags import Flag, Value, Values
 
 OPS = ("apply", "destroy", "refresh", "drift", "restore", "plan")
@@ -18,7 +19,7 @@ _GATES = {
     "LoggingAlphaOptions": ("Alpha", False),
     "LoggingBetaOptions": ("Beta", True),
 }
-_QUANTITY = re.compile(
+_QUANTITY = (
     r"(?a:([+-]?)(\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})"
     r"(Ki|Mi|Gi|Ti|Pi|Ei|n|u|m|k|M|G|T|P|E|[eE][+-]?\d{1,2})?)"
 )
@@ -79,7 +80,7 @@ def _gates(text: str) -> str:
 
 
 def _quantity(text: str) -> int:
-    match = _QUANTITY.fullmatch(text)
+    match = re.fullmatch(_QUANTITY, text)
     if match is None:
         raise ValueError("not a quantity, such as 65536 or 64Ki")
     sign, digits, suffix = match[1], match[2], match[3] or ""
@@ -131,7 +132,7 @@ GLOBAL_FLAGS = (
         "Enable alpha or beta logging features. Gates: " + ", ".join(_GATES),
         _gates,
     ),
-    flags.duration("log-flush-frequency", "5s", "Longest interval between log flushes"),
+    flags.duration("log-flush-frequency", 5 * SECOND, "Longest interval between log flushes"),
     Flag(
         "log-json-info-buffer-size",
         "quantity",
@@ -178,8 +179,8 @@ RUN_FLAGS = (
     flags.text("workdir", "/captf/work", "Writable work directory"),
     flags.text("config", "/captf/config", "Directory with the rendered root module and tfvars"),
     flags.texts("backend-config", [], "A value for init -backend-config; repeatable"),
-    flags.duration("lock-timeout", "5m0s", "How long a step waits for the state lock"),
-    flags.duration("stop-timeout", "1m0s", "How long an interrupted step has before SIGKILL"),
+    flags.duration("lock-timeout", 300 * SECOND, "How long a step waits for the state lock"),
+    flags.duration("stop-timeout", 60 * SECOND, "How long an interrupted step has before SIGKILL"),
     flags.text("force-unlock", "", "A stale lock ID to force-unlock after init"),
     flags.switch("guard-deletes", "apply: stop before a plan that deletes or replaces"),
     flags.text("inputs-hash", "", "Hash of the inputs this Job renders"),

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator, Sequence
 
-_BOX = re.compile("[╷│╵]")
-_ANSI = re.compile(rb"\x1b\[[0-9;]*[A-Za-z]")
+_BOX = str.maketrans("╷│╵", "   ")
+_ANSI = rb"\x1b\[[0-9;]*[A-Za-z]"
 
 
 def cut(text: str, size: int) -> str:
@@ -15,7 +15,7 @@ def cut(text: str, size: int) -> str:
 
 def without_ansi(data: bytes) -> bytes:
     """The bytes without colours and other terminal sequences."""
-    return _ANSI.sub(b"", data) if b"\x1b" in data else data
+    return re.sub(_ANSI, b"", data) if b"\x1b" in data else data
 
 
 def first_line(text: str) -> str:
@@ -42,7 +42,7 @@ def listed_within(head: str, items: Sequence[str], size: int) -> str:
 
 def unwrapped(data: bytes) -> str:
     """What a runtime said, on one line: without colours, boxes and line breaks."""
-    return " ".join(_BOX.sub("", without_ansi(data).decode("utf-8", "replace")).split())
+    return " ".join(without_ansi(data).decode("utf-8", "replace").translate(_BOX).split())
 
 
 class Lines:

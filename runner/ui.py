@@ -17,12 +17,12 @@ _LONGEST_COUNTS_LINE = 512
 _LONGEST_FAILING = 512
 _MOST_FAILING = 10
 _OMITTED = b"(an output line of more than 1 MiB was left out)\n"
-_APPLIED = re.compile(
+_APPLIED = (
     rb"(?a:Apply complete! Resources: (?:(\d{1,18}) imported, )?"
     rb"(\d{1,18}) added, (\d{1,18}) changed, (\d{1,18}) destroyed)"
 )
-_DESTROYED = re.compile(rb"(?a:Destroy complete! Resources: (\d{1,18}) destroyed)")
-_CONTEXT = re.compile(r'(resource|data) "([^"]*)" "([^"]*)"')
+_DESTROYED = rb"(?a:Destroy complete! Resources: (\d{1,18}) destroyed)"
+_CONTEXT = r'(resource|data) "([^"]*)" "([^"]*)"'
 
 
 class Counts(NamedTuple):
@@ -94,10 +94,10 @@ class CountScanner:
         if not line:
             return
         line = without_ansi(line).rstrip(b"\r")
-        if applied := _APPLIED.match(line):
+        if applied := re.match(_APPLIED, line):
             imports, add, change, destroy = (int(group or 0) for group in applied.groups())
             self.counts = Counts(add, change, destroy, imports)
-        elif destroyed := _DESTROYED.match(line):
+        elif destroyed := re.match(_DESTROYED, line):
             self.counts = Counts(destroy=int(destroyed[1]))
 
 
@@ -225,7 +225,7 @@ def _blamed(diagnostic: Diagnostic, waiting: list[str]) -> str:
         return diagnostic.address
     if waiting:
         return waiting.pop(0)
-    context = _CONTEXT.fullmatch(diagnostic.context)
+    context = re.fullmatch(_CONTEXT, diagnostic.context)
     if context is None:
         return ""
     prefix = "data." if context[1] == "data" else ""
