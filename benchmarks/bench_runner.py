@@ -27,6 +27,14 @@ _OVER_LIMIT = 50.0
 _REDACTION_LIMIT = 100.0
 _PROGRAM = "int main(void) { return 0; }\n"
 
+# As the node agent starts it: without the site's own start-up files.
+_START = f"""
+import sys
+sys.path.insert(0, {str(ROOT)!r})
+from runner.__main__ import main
+sys.exit(main())
+"""
+
 _MAIN: dict[str, Any] = {
     "variable": {"n": {"type": "number"}},
     "resource": {"terraform_data": {"one": {"input": "${var.n}"}}},
@@ -114,7 +122,7 @@ def _apply(runtime: str) -> Iterator[Figure]:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         bare = _Apply(folder, runtime, None)
-        ways = {"runner": [sys.executable, "-m", "runner"]}
+        ways = {"runner": [sys.executable, "-IS", "-c", _START]}
         if BINARY.exists():
             ways["dist/runner"] = [str(BINARY)]
         runs = [_Apply(folder, runtime, command) for command in ways.values()]
