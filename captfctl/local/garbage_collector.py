@@ -182,6 +182,18 @@ class GarbageCollector:
             (kind, obj) for kind in self._all() for obj in kind.informer.by_index(_BY_OWNER, uid)
         ]
 
+    def _live_dependents(self, owner: PartialObject) -> list[tuple[_Kind, PartialObject]]:
+        """As the store has them: an informer may not have seen the newest, and letting the owner go
+        without them would get them deleted, orphaned or not."""
+        uid, namespace = owner.metadata.uid, owner.metadata.namespace
+        return [
+            (kind, obj)
+            for kind in self._all()
+            if kind.resource.namespaced or not namespace
+            for obj in self._door.list(kind.resource, namespace).items
+            if uid in _owner_uids(obj)
+        ]
+
     # The work.
 
     def reconcile(self, key: Key) -> Result:
@@ -255,6 +267,8 @@ class GarbageCollector:
         uid = obj.metadata.uid
         blocking = [(k, d) for k, d in self._dependents(uid) if _blocks(d, uid)]
         if not blocking:
+            blocking = [(k, d) for k, d in self._live_dependents(obj) if _blocks(d, uid)]
+        if not blocking:
             self._drop_finalizer(kind, obj, FOREGROUND_DELETION)
         for dependents, dependent in blocking:
             if not dependent.deleting:
@@ -262,15 +276,9 @@ class GarbageCollector:
 
     def _orphan(self, kind: _Kind, obj: PartialObject) -> None:
         uid = obj.metadata.uid
-        for dependents, dependent in self._dependents(uid):
-            metadata = dependent.metadata
-            try:
-                live = self._door.get(dependents.resource, metadata.name, metadata.namespace)
-            except NotFound:
-                continue
-            rest = [ref for ref in live.metadata.owner_references if ref.uid != uid]
-            if len(rest) != len(live.metadata.owner_references):
-                self._keep_references(dependents, live, rest)
+        for dependents, dependent in self._live_dependents(obj):
+            rest = [ref for ref in dependent.metadata.owner_references if ref.uid != uid]
+            self._keep_references(dependents, dependent, rest)
         self._drop_finalizer(kind, obj, ORPHAN)
 
     def _keep_references(self, kind: _Kind, obj: PartialObject, refs: list[OwnerReference]) -> None:

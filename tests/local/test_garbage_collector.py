@@ -1,16 +1,18 @@
 """Owner references, propagation policies and dying namespaces (design: embedded store)."""
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from captfctl.clock import SystemClock
-from captfctl.cluster.door import Door, Propagation
+from captfctl.cluster.door import Door, Propagation, Watch, WatchEvent
 from captfctl.cluster.store import EmbeddedStore
+from captfctl.cluster.store.door import EmbeddedDoor
 from captfctl.local.garbage_collector import GarbageCollector
 from captfctl.model.crds import crds
-from captfctl.model.resource import Document
+from captfctl.model.resource import Document, Resource
 from captfctl.model.resources import (
     CONFIG_MAPS,
     CRDS,
@@ -37,6 +39,33 @@ def store() -> Iterator[EmbeddedStore]:
 @pytest.fixture
 def door(store: EmbeddedStore) -> Door:
     return store.door()
+
+
+class NoNews:
+    """A watch that opens and brings nothing until it is closed, as on a stalled connection."""
+
+    def __init__(self) -> None:
+        self._closed = threading.Event()
+
+    def __iter__(self) -> Iterator[WatchEvent[Any]]:
+        self._closed.wait()
+        return iter(())
+
+    def close(self) -> None:
+        self._closed.set()
+
+    def __enter__(self) -> "NoNews":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class NoNewsOfSecrets(EmbeddedDoor):
+    def watch(self, resource: Resource[Any], *args: Any, **more: Any) -> Watch[Any]:
+        if resource.name == SECRETS.name:
+            return NoNews()
+        return super().watch(resource, *args, **more)
 
 
 def owner(door: Door, name: str, **metadata: Any) -> Document:
@@ -107,6 +136,30 @@ def test_orphaning_sets_the_dependents_free_first(door: Door) -> None:
     delete(door, "top", Propagation.ORPHAN)
     until(lambda: not exists(door, CONFIG_MAPS, "top"))
     assert door.get(SECRETS, "below", NAMESPACE).metadata.owner_references == []
+
+
+@pytest.fixture
+def unheard() -> Iterator[Door]:
+    """With a collector that has heard of no Secret since it started."""
+    store = new_store()
+    door = NoNewsOfSecrets(store, "garbage-collector")
+    with running(GarbageCollector(door, lambda: [CONFIG_MAPS, SECRETS], SystemClock())):
+        yield store.door()
+    store.close()
+
+
+def test_a_dependent_not_heard_of_yet_is_set_free_too(unheard: Door) -> None:
+    dependent(unheard, "below", reference(owner(unheard, "top")))
+    delete(unheard, "top", Propagation.ORPHAN)
+    until(lambda: not exists(unheard, CONFIG_MAPS, "top"))
+    assert unheard.get(SECRETS, "below", NAMESPACE).metadata.owner_references == []
+
+
+def test_a_dependent_not_heard_of_yet_goes_before_its_owner(unheard: Door) -> None:
+    dependent(unheard, "below", reference(owner(unheard, "top"), blockOwnerDeletion=True))
+    delete(unheard, "top", Propagation.FOREGROUND)
+    until(lambda: not exists(unheard, SECRETS, "below"))
+    assert exists(unheard, CONFIG_MAPS, "top")
 
 
 def test_an_owner_is_known_by_its_uid_not_by_its_name(door: Door) -> None:
