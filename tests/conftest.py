@@ -1,5 +1,7 @@
 """Settings of every test."""
 
+import signal
+
 from hypothesis import HealthCheck, settings
 
 # A loaded machine draws slowly and finishes late: neither says anything about the code.
@@ -7,6 +9,9 @@ settings.register_profile(
     "captfctl", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("captfctl")
+
+# Children inherit what is ignored: under nohup, tests of what SIGHUP does would wait for ever.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 _REAL = {"terraform": "terraform or tofu", "kubectl": "kubectl", "kubernetes": "Kubernetes"}
 

@@ -72,6 +72,7 @@ from captfctl.reconcile import (
     reconcile_cluster,
     runner_rbac,
 )
+from captfctl.state.record_store import record_labels
 
 T = TypeVar("T")
 
@@ -425,7 +426,7 @@ def _records(run: RunSpec) -> Iterable[Secret]:
         }
         meta = ObjectMeta(
             name=name,
-            labels={keys.MANAGED: keys.TRUE, **owner.labels},
+            labels=record_labels(owner),
             annotations=notes,
             owner_references=[owner.owner_reference()],
             finalizers=[keys.STATE_PROTECTION],

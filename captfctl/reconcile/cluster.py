@@ -37,10 +37,9 @@ def reconcile_cluster(key: tuple[str, str], env: Env) -> Result:
 
 
 def reconcile(cached: TerraformCluster, env: Env) -> Result:
-    entered = preamble.enter(env, cached)
-    if isinstance(entered, Result):
-        return entered
-    return complete(entered)
+    with env.shared.window(env.door) as shared:
+        entered = preamble.enter(env, cached, shared)
+        return entered if isinstance(entered, Result) else complete(entered)
 
 
 def complete(p: Pass) -> Result:

@@ -22,6 +22,8 @@ from captfctl.reconcile.env import Env
 from captfctl.reconcile.identity import Identity
 from captfctl.reconcile.owners import KIND, Gate, OwnerLookup, cluster_name
 from captfctl.reconcile.patch import document, merge_patch
+from captfctl.reconcile.shared_reads import Window
+from captfctl.state.own_secrets import OwnSecrets
 from captfctl.state.reader import State
 from captfctl.state.records import Records
 
@@ -67,14 +69,18 @@ class Pass:
 
     kind = KIND
 
-    def __init__(self, env: Env, obj: TerraformCluster, lookup: OwnerLookup) -> None:
+    def __init__(
+        self, env: Env, obj: TerraformCluster, lookup: OwnerLookup, shared: Window
+    ) -> None:
         self.env = env
+        self.shared = shared
         self.now = env.clock.now()
         self.obj = obj
         self.stored = TERRAFORM_CLUSTERS.copy(obj)
         self.lookup = lookup
         self.paused = False
         self.records = Records()
+        self.secrets: OwnSecrets | None = None  # as read before anything else in this pass
         self.books: Bookkeeping | None = None
         self.state: StateView | None = None  # None: not read in this pass
         self.inputs = Inputs()

@@ -21,7 +21,7 @@ def prepare(p: Pass) -> None:
     """Set the three conditions. What fails is remembered in `credentials_error`, not raised: the
     object's Jobs then wait, and everything else of the pass goes on."""
     try:
-        verdict = identities.check(p.env.door, p.identity, p.owner.namespace)
+        verdict = identities.check(p.shared, p.identity, p.owner.namespace)
     except CaptfError as problem:
         p.conditions.set(Type.IDENTITY_ALLOWED, UNKNOWN, "IdentityCheckFailed", str(problem))
         p.credentials_error = problem
@@ -72,7 +72,7 @@ def _nothing_to_copy(p: Pass, verdict: identities.Verdict) -> None:
 
 def _bring_up_to_date(p: Pass, source: Secret) -> None:
     if not p.identity.local:
-        done = mirror.ensure(p.env.door, p.identity.name, source, p.owner)
+        done = mirror.ensure(p.env.door, p.identity.name, source, p.owner, p.shared)
         if done.created:
             text = f"identity {p.identity.name} copied to Secret {p.identity.secret}"
             p.record(Note("MirrorCreated", text, Action.CREDENTIALS))

@@ -1,7 +1,7 @@
 """What a pass works with, handed in so that time, chance and failure are parameters."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from captfctl.clock import Clock
 from captfctl.cluster.door import Door
@@ -12,13 +12,15 @@ from captfctl.reconcile.cache import CacheReader
 from captfctl.reconcile.events import Recorder
 from captfctl.reconcile.metrics import Metrics
 from captfctl.reconcile.settings import Settings
+from captfctl.reconcile.shared_reads import SharedReads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Env:
     """`door` reads and writes live, `cache` may be a moment late.
 
-    `random_bytes(n)` makes keys; it must be unpredictable outside tests.
+    `random_bytes(n)` makes keys; it must be unpredictable outside tests. `shared` are the live
+    reads that passes at the same time have in common.
     """
 
     door: Door
@@ -28,6 +30,7 @@ class Env:
     recorder: Recorder
     metrics: Metrics
     random_bytes: Callable[[int], bytes]
+    shared: SharedReads = field(default_factory=SharedReads)
 
     @property
     def leases(self) -> Leases:

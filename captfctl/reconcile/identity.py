@@ -2,15 +2,14 @@
 
 from dataclasses import dataclass
 
-from captfctl.cluster.door import Door
 from captfctl.model.conditions import FALSE, TRUE
 from captfctl.model.core import Secret
 from captfctl.model.identity import TerraformClusterIdentity
 from captfctl.model.names import credentials_mirror
 from captfctl.model.resources import NAMESPACES, SECRETS, TERRAFORM_CLUSTER_IDENTITIES
 from captfctl.model.terraform import IdentityKind, IdentityRef
-from captfctl.reconcile.cache import find
 from captfctl.reconcile.selectors import matches, matches_everything
+from captfctl.reconcile.shared_reads import Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,27 +55,27 @@ def _not_found(message: str, *, revoked: bool = False) -> Verdict:
     return Verdict(FALSE, "IdentityNotFound", message, revoked=revoked, denied="notfound")
 
 
-def check(door: Door, identity: Identity, namespace: str) -> Verdict:
+def check(reads: Window, identity: Identity, namespace: str) -> Verdict:
     """Read everything live. Raises the door's error for what is neither a yes nor a no."""
     if not identity.name:
         return _not_found("spec.identityRef names no identity")
     if identity.local:
-        return _local(door, identity, namespace)
-    found = find(door, TERRAFORM_CLUSTER_IDENTITIES, "", identity.name)
+        return _local(reads, identity, namespace)
+    found = reads.find(TERRAFORM_CLUSTER_IDENTITIES, "", identity.name)
     if found is None:
         message = f"TerraformClusterIdentity {identity.name} does not exist"
         return _not_found(message, revoked=True)
-    if not allows(door, found, namespace):
+    if not allows(reads, found, namespace):
         message = (
             f"TerraformClusterIdentity {identity.name} does not allow namespace {namespace}: "
             "see its spec.allowedNamespaces"
         )
         return Verdict(FALSE, "NamespaceNotAllowed", message, revoked=True, denied="namespace")
-    return _source(door, found)
+    return _source(reads, found)
 
 
-def _local(door: Door, identity: Identity, namespace: str) -> Verdict:
-    secret = find(door, SECRETS, namespace, identity.name)
+def _local(reads: Window, identity: Identity, namespace: str) -> Verdict:
+    secret = reads.find(SECRETS, namespace, identity.name)
     if secret is None:
         return _secret_missing(namespace, identity.name)
     return Verdict(TRUE, "LocalSecret", source=secret)
@@ -87,7 +86,7 @@ def _secret_missing(namespace: str, name: str) -> Verdict:
     return Verdict(FALSE, "SecretNotFound", message, denied="notfound")
 
 
-def allows(door: Door, identity: TerraformClusterIdentity, namespace: str) -> bool:
+def allows(reads: Window, identity: TerraformClusterIdentity, namespace: str) -> bool:
     """Whether objects of the namespace may use the identity (30 §10.1)."""
     allowed = identity.spec.allowed_namespaces
     if allowed is None:
@@ -98,7 +97,7 @@ def allows(door: Door, identity: TerraformClusterIdentity, namespace: str) -> bo
         return False
     if matches_everything(allowed.selector):
         return True
-    found = find(door, NAMESPACES, "", namespace)
+    found = reads.find(NAMESPACES, "", namespace)
     if found is None:
         return False
     try:
@@ -107,11 +106,11 @@ def allows(door: Door, identity: TerraformClusterIdentity, namespace: str) -> bo
         return False
 
 
-def _source(door: Door, identity: TerraformClusterIdentity) -> Verdict:
+def _source(reads: Window, identity: TerraformClusterIdentity) -> Verdict:
     ref = identity.spec.secret_ref
     if ref is None:
         return _not_found(f"TerraformClusterIdentity {identity.metadata.name} names no Secret")
-    secret = find(door, SECRETS, ref.namespace, ref.name)
+    secret = reads.find(SECRETS, ref.namespace, ref.name)
     if secret is None:
         return _secret_missing(ref.namespace, ref.name)
     missing = missing_keys(identity, secret)

@@ -14,6 +14,7 @@ from captfctl.model.names import credentials_mirror
 from captfctl.model.owner import Owner
 from captfctl.model.resources import SECRETS
 from captfctl.reconcile.cache import find
+from captfctl.reconcile.shared_reads import Window
 
 _ATTEMPTS = 5
 
@@ -42,23 +43,24 @@ def source_hash(data: Mapping[str, bytes]) -> str:
     return digest.hexdigest()
 
 
-def ensure(door: Door, identity: str, source: Secret, owner: Owner) -> Mirrored:
+def ensure(door: Door, identity: str, source: Secret, owner: Owner, reads: Window) -> Mirrored:
     """Bring the mirror in the owner's namespace up to date and add the owner to its users.
 
-    Writes nothing when nothing differs. Raises `ForeignMirror`, and the door's errors.
+    The first look at it is one of `reads`. Writes nothing when nothing differs. Raises
+    `ForeignMirror`, and the door's errors.
     """
     name = credentials_mirror(identity)
     reference = _reference(owner)
+    existing = reads.find(SECRETS, owner.namespace, name)
     for _ in range(_ATTEMPTS):
-        existing = find(door, SECRETS, owner.namespace, name)
         try:
             if existing is None:
                 fresh = _fresh(name, identity, source, owner.namespace, reference)
                 door.create(SECRETS, fresh, owner.namespace)
                 return Mirrored(created=True)
-            return _update(door, existing, identity, source, reference)
-        except (AlreadyExists, Conflict, NotFound):
-            continue  # somebody was faster: look again
+            return _update(door, SECRETS.copy(existing), identity, source, reference)
+        except (AlreadyExists, Conflict, NotFound):  # somebody was faster: look again
+            existing = find(door, SECRETS, owner.namespace, name)
     raise Conflict(f"Secret {owner.namespace}/{name} keeps changing while it is brought up to date")
 
 

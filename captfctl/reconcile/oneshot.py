@@ -27,6 +27,7 @@ from captfctl.reconcile.paused import paused_branch
 from captfctl.reconcile.run import decide
 from captfctl.reconcile.settings import Settings
 from captfctl.reconcile.setup import set_up
+from captfctl.reconcile.shared_reads import Window
 
 # Of one object: its finalizer, and the end of a pause, each end a pass.
 _PREAMBLES = 4
@@ -69,12 +70,18 @@ def evaluate(door: Door, key: tuple[str, str], clock: Clock, settings: Settings)
         metrics=NoMetrics(),
         random_bytes=bytes,  # no key made here is ever used
     )
+    with env.shared.window(door) as shared:
+        return _evaluated(env, key, shared)
+
+
+def _evaluated(env: Env, key: tuple[str, str], shared: Window) -> Evaluation:
+    door, (namespace, name) = env.door, key
     result: Pass | Result = Result()
     for _ in range(_PREAMBLES):
         obj = find(door, TERRAFORM_CLUSTERS, namespace, name)
         if obj is None:
             return _released()
-        result = preamble.enter(env, obj)
+        result = preamble.enter(env, obj, shared)
         if isinstance(result, Pass):
             return _evaluate(result)
         if result.requeue_after:

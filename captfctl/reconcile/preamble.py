@@ -20,6 +20,7 @@ from captfctl.reconcile.dependents import dependents
 from captfctl.reconcile.env import Env
 from captfctl.reconcile.owners import Gate
 from captfctl.reconcile.retain import retain
+from captfctl.reconcile.shared_reads import Window
 from captfctl.reconcile.sweep import sweep_quietly
 from captfctl.reconcile.transitions import notes
 from captfctl.state.reader import StateProblem, Unreadable, read_state
@@ -33,11 +34,11 @@ def after(delay: timedelta) -> Result:
     return Result(delay.total_seconds())
 
 
-def enter(env: Env, cached: TerraformCluster) -> Pass | Result:
+def enter(env: Env, cached: TerraformCluster, shared: Window) -> Pass | Result:
     """The pass to go on with (`paused` tells which branch), or where it ends already."""
     obj = TERRAFORM_CLUSTERS.copy(cached)
     obj.api_version, obj.kind = TERRAFORM_CLUSTERS.api_version, TERRAFORM_CLUSTERS.kind
-    p = Pass(env, obj, owners.look_up(env.cache, obj))
+    p = Pass(env, obj, owners.look_up(env.cache, obj), shared)
     try:
         return _stages(p)
     except Conflict:

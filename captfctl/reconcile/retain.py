@@ -40,7 +40,10 @@ def _secrets(p: Pass) -> list[PartialObject]:
 
 
 def _kept_as(p: Pass, meta: ObjectMeta) -> str:
-    if meta.labels.get(keys.TFSTATE_SUFFIX) == p.owner.suffix:
+    if (
+        meta.labels.get(keys.TFSTATE) == keys.TRUE
+        and meta.labels.get(keys.TFSTATE_SUFFIX) == p.owner.suffix
+    ):
         return "state"
     if meta.labels.get(keys.STATE_BACKUP_SUFFIX) == p.owner.suffix:
         return "backup"

@@ -2,7 +2,7 @@
 
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -105,6 +105,11 @@ def state_selector(owner: Owner) -> str:
 def read_state(door: Door, owner: Owner) -> State | Unreadable:
     """Read the object's state, live. Errors of the door are raised: they are no verdict."""
     secrets = door.list(SECRETS, owner.namespace, labels=state_selector(owner)).items
+    return state_of(secrets, owner)
+
+
+def state_of(secrets: Sequence[Secret], owner: Owner) -> State | Unreadable:
+    """The state in these Secrets, which are all that `state_selector` selects."""
     if not secrets:
         return Unreadable(StateProblem.NO_STATE, "the object has no state Secret")
     try:
@@ -125,7 +130,7 @@ def read_state(door: Door, owner: Owner) -> State | Unreadable:
     )
 
 
-def _in_order(secrets: list[Secret], suffix: str) -> list[Secret]:
+def _in_order(secrets: Sequence[Secret], suffix: str) -> list[Secret]:
     if len(secrets) > CHUNKS_MAX:
         raise _BadStateError(
             StateProblem.CORRUPT,

@@ -211,15 +211,16 @@ def _write(
     raise AssertionError("unreachable")
 
 
-def _labels(owner: Owner) -> dict[str, str]:
-    return {keys.MANAGED: keys.TRUE, **owner.labels}
+def record_labels(owner: Owner) -> dict[str, str]:
+    """With the label of the state's Secrets, so that one request reads all of them."""
+    return {keys.MANAGED: keys.TRUE, **owner.labels, keys.TFSTATE_SUFFIX: owner.suffix}
 
 
 def _new(owner: Owner, name: str, inputs: RunInputs, notes: Mapping[str, str | None]) -> Secret:
     meta = ObjectMeta(
         name=name,
         namespace=owner.namespace,
-        labels=_labels(owner),
+        labels=record_labels(owner),
         annotations={key: value for key, value in notes.items() if value is not None},
         finalizers=[keys.STATE_PROTECTION],
     )
@@ -240,7 +241,7 @@ def _update(
     only_owner = [ref for ref in with_owner(found.metadata, owner) if ref.uid == owner.uid]
     return {
         "metadata": {
-            "labels": _labels(owner),
+            "labels": record_labels(owner),
             "annotations": dict(notes),
             "finalizers": with_protection(found.metadata),
             "ownerReferences": encode_references(only_owner),

@@ -18,6 +18,7 @@ from captfctl.model.resources import (
 from captfctl.model.terraform import IdentityKind, IdentityRef, JobPolicy
 from captfctl.reconcile import mirror
 from captfctl.reconcile.selectors import matches
+from captfctl.reconcile.shared_reads import SharedReads
 from tests.support.cluster_world import NAMESPACE, World
 from tests.support.doors import Overridden
 
@@ -200,7 +201,8 @@ def other_user(world: World, name: str = "other") -> Owner:
 def test_a_mirror_goes_with_its_last_user(ready: World):
     source = ready.door.get(SECRETS, "cloud", "captf-system")
     other = other_user(ready)
-    mirror.ensure(ready.door, "cloud", source, other)
+    with SharedReads().window(ready.door) as reads:
+        mirror.ensure(ready.door, "cloud", source, other, reads)
     assert not mirror.drop_user(ready.door, "cloud", ready.owner)
     assert [ref.uid for ref in ready.secret(MIRROR).metadata.owner_references] == [other.uid]
     assert mirror.drop_user(ready.door, "cloud", other)

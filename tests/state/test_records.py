@@ -36,7 +36,11 @@ def test_records_are_named_protected_owned_and_labelled():
     for name, digest in (("captf-inputs-c-prod", None), ("captf-applied-c-prod", "repo@sha256:x")):
         found = secret(world, name)
         assert found.data == FILES
-        assert found.metadata.labels == {keys.MANAGED: "true", **world.owner.labels}
+        assert found.metadata.labels == {
+            keys.MANAGED: "true",
+            keys.TFSTATE_SUFFIX: world.owner.suffix,
+            **world.owner.labels,
+        }
         assert found.metadata.finalizers == [keys.STATE_PROTECTION]
         (ref,) = found.metadata.owner_references
         assert (ref.uid, ref.block_owner_deletion, ref.controller) == (world.owner.uid, None, None)
