@@ -1,6 +1,6 @@
 """`ApplyJobSucceeded` as finished Jobs tell it (10 §18, 31 §3.5)."""
 
-import re
+import string
 from collections.abc import Sequence
 
 from captfctl.jobs.result_document import ADDRESS_MAX, IMAGE_LAYOUT, SUMMARY_MAX
@@ -11,6 +11,7 @@ from captfctl.model.core import Pod
 from captfctl.model.meta import Condition
 from captfctl.model.ops import Op
 
+_IN_NAMES = frozenset(f"-{string.ascii_lowercase}{string.digits}")
 PULL_REASONS = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName"})
 
 
@@ -46,7 +47,9 @@ def _kept(previous: Condition | None) -> ConditionValue | None:
 
 def names_job(message: str, job: str) -> bool:
     """Whether a condition's message is about that Job."""
-    return re.match(rf"Job {re.escape(job)}(?![-a-z0-9])", message) is not None
+    start = f"Job {job}"
+    after = message[len(start) : len(start) + 1]
+    return message.startswith(start) and after not in _IN_NAMES
 
 
 def _outcome(run: FinishedRun, *, deleting: bool) -> ConditionValue:

@@ -1,13 +1,13 @@
 """Reading finished Jobs once and recording what they did (11 §8)."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cache
 
 from captfctl.cluster.door import Door
 from captfctl.cluster.errors import ApiError, NotFound
+from captfctl.cluster.reads import Window
 from captfctl.jobs.apply_condition import apply_condition
 from captfctl.jobs.counting import CountedRun, Retries, count, outcome_note
 from captfctl.jobs.drift import Stamps, drift_condition, drift_job_condition, stamps
@@ -18,7 +18,6 @@ from captfctl.jobs.plans import empty_plan
 from captfctl.jobs.policy import failed_limit, history_limits
 from captfctl.jobs.promotion import Recorder
 from captfctl.jobs.prune import prune
-from captfctl.jobs.reader import JobsReader, own_jobs
 from captfctl.jobs.restores import Restored, drop_restore_condition, restore_condition, restored
 from captfctl.jobs.results import (
     FinishedRun,
@@ -118,10 +117,14 @@ class Bookkeeping:
         )
 
 
-def keep_books(door: Door, reader: JobsReader, leases: Leases, given: BooksInput) -> Bookkeeping:
-    """Steps 1 to 11 of 11 §8. An error leaves nothing marked: the next pass repeats it all."""
-    owner, status, policy = given.owner, given.status, given.policy
-    jobs = own_jobs(reader, owner)
+def keep_books(
+    reads: Window, jobs: Sequence[Job], leases: Leases, given: BooksInput
+) -> Bookkeeping:
+    """Steps 1 to 11 of 11 §8. An error leaves nothing marked: the next pass repeats it all.
+
+    `jobs` are the owner's as cached. What `reads` gave is the lock; everything else is read anew.
+    """
+    door, owner, status, policy = reads.door, given.owner, given.status, given.policy
     runs = _read(door, owner, jobs)
     active = _active(jobs)
     failed = {op: failures(runs, op) for op in Op}
@@ -137,7 +140,7 @@ def keep_books(door: Door, reader: JobsReader, leases: Leases, given: BooksInput
 
     successful_limit, failure_limit = history_limits(policy)
     pruned = prune(door, jobs, successful=successful_limit, failed=failure_limit)
-    lock = read_lock(door, owner) if active is None else None
+    lock = read_lock(reads, owner) if active is None else None
     _release(leases, owner, runs)
     newest = runs[0] if runs else None
     image, runtime = runtime_of(newest)
@@ -168,7 +171,7 @@ def keep_books(door: Door, reader: JobsReader, leases: Leases, given: BooksInput
 
 
 def _read(door: Door, owner: Owner, jobs: Sequence[Job]) -> list[FinishedRun]:
-    version = _lock_version(door, owner)
+    version = _LockVersion(door, owner)
     runs = []
     for job in jobs:
         op = op_of(job)
@@ -177,18 +180,26 @@ def _read(door: Door, owner: Owner, jobs: Sequence[Job]) -> list[FinishedRun]:
     return newest_first(runs)
 
 
-def _lock_version(door: Door, owner: Owner) -> Callable[[], str | None]:
+class _LockVersion:
     """Read at most once, and only when a silent apply has to be judged (11 §12)."""
 
-    @cache
-    def read() -> str | None:
+    def __init__(self, door: Door, owner: Owner) -> None:
+        self._door, self._owner = door, owner
+        self._known = False
+        self._version: str | None = None
+
+    def __call__(self) -> str | None:
+        if not self._known:
+            self._known, self._version = True, self._read()
+        return self._version
+
+    def _read(self) -> str | None:
+        owner = self._owner
         try:
-            return lock_version(door, owner)
+            return lock_version(self._door, owner)
         except ApiError as error:
             log.info("the state lock of %s/%s was not read: %s", owner.namespace, owner.name, error)
             return None  # no evidence
-
-    return read
 
 
 def _active(jobs: Sequence[Job]) -> Job | None:

@@ -27,9 +27,9 @@ from captfctl.jobs.run import RunSpec
 from captfctl.model import keys, names
 from captfctl.model.core import Job
 from captfctl.model.events import Note
-from captfctl.model.meta import whole_seconds
+from captfctl.model.meta import ObjectMeta, whole_seconds
 from captfctl.model.ops import Op
-from captfctl.model.owner import Owner, RunsObject
+from captfctl.model.owner import Owner
 from captfctl.model.resources import CLUSTERS, JOBS, SECRETS
 from captfctl.model.status import ActiveJob
 from captfctl.state.lock import StateLock, lock_version
@@ -105,14 +105,16 @@ class Starter:
         *,
         explanation: str,
         lock: StateLock | None = None,
+        held: ObjectMeta | None = None,
     ) -> Started | Deferred:
         """Start the run, or adopt it.
 
-        `explanation` ends the note of `JobCreated`. Raises the door's errors; whether the leases
-        were given back then follows 11 §6.
+        `explanation` ends the note of `JobCreated`. `held` is the object's metadata as the server
+        had it when it was told to hold moves; without, that is done here. Raises the door's errors;
+        whether the leases were given back then follows 11 §6.
         """
         try:
-            job = self._prepare(run)
+            job = self._prepare(run, held)
         except Exception:
             self.give_back(run)
             raise
@@ -129,10 +131,9 @@ class Starter:
             notes=self._notes(run, explanation, lock),
         )
 
-    def _prepare(self, run: RunSpec) -> Job | Deferred:
+    def _prepare(self, run: RunSpec, held: ObjectMeta | None) -> Job | Deferred:
         """Steps 1 to 7: nothing exists yet that would have to be taken back by hand."""
-        obj = self._block_move(run.owner)
-        if self._paused(run.owner, obj):
+        if self._paused(run.owner, held or self._block_move(run.owner)):
             self._unblock_move(run.owner)
             self.give_back(run)
             return Deferred("paused meanwhile", block_move=False)
@@ -145,27 +146,22 @@ class Starter:
             return Deferred("the run lease is not ours any more", block_move=True)
         return job
 
-    def _block_move(self, owner: Owner) -> RunsObject:
-        """Hold a move before there is anything to hold it for; the object as it is live."""
-        obj = self._door.get(owner.resource, owner.name, owner.namespace)
-        if keys.BLOCK_MOVE in obj.metadata.annotations:
-            return obj
-        return self._annotate(owner, keys.TRUE)
+    def _block_move(self, owner: Owner) -> ObjectMeta:
+        """Hold a move before there is anything to hold it for; the metadata as it is live."""
+        live = self._door.get(owner.resource, owner.name, owner.namespace).metadata
+        return live if keys.BLOCK_MOVE in live.annotations else self._annotate(owner, keys.TRUE)
 
     def _unblock_move(self, owner: Owner) -> None:
         self._annotate(owner, None)
 
-    def _annotate(self, owner: Owner, value: str | None) -> RunsObject:
-        return self._door.patch(
-            owner.resource,
-            owner.name,
-            owner.namespace,
-            {"metadata": {"annotations": {keys.BLOCK_MOVE: value}}},
-        )
+    def _annotate(self, owner: Owner, value: str | None) -> ObjectMeta:
+        patch = {"metadata": {"annotations": {keys.BLOCK_MOVE: value}}}
+        written = self._door.patch(owner.resource, owner.name, owner.namespace, patch)
+        return written.metadata
 
-    def _paused(self, owner: Owner, obj: RunsObject) -> bool:
+    def _paused(self, owner: Owner, live: ObjectMeta) -> bool:
         """Live: a pause that the cache has not seen yet must hold (10 §22.59)."""
-        if keys.PAUSED in obj.metadata.annotations:
+        if keys.PAUSED in live.annotations:
             return True
         if not owner.cluster:
             return False

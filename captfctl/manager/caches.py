@@ -38,6 +38,7 @@ BY_CLUSTER = "cluster"
 BY_IDENTITY = "identity"
 BY_VARIABLES = "variables"
 BY_PROGRESS = "progress"
+BY_STATE = "state"
 
 _MANAGED = f"{keys.MANAGED}={keys.TRUE}"
 _VARIABLES = f"{keys.VARIABLES}={keys.TRUE}"
@@ -62,6 +63,14 @@ _RUNNING = "running"
 def _progress_index(job: Job) -> Iterable[str]:
     """Only what still runs: limits and gauges count those, among thousands that have finished."""
     return () if is_finished(job) else (_RUNNING,)
+
+
+def _state_index(secret: ApiObject) -> Iterable[str]:
+    """Chunks of states, by the suffix that the backend selects them by."""
+    meta = secret.metadata
+    if meta.labels.get(keys.TFSTATE) != keys.TRUE:
+        return ()
+    return (f"{meta.namespace}/{meta.labels.get(keys.TFSTATE_SUFFIX, '')}",)
 
 
 def _identity_index(obj: TerraformCluster) -> Iterable[str]:
@@ -109,7 +118,9 @@ class Caches:
             },
             slim=slim,
         )
-        self.secrets = self._informer(SECRETS.metadata_only(), labels=_MANAGED)
+        self.secrets = self._informer(
+            SECRETS.metadata_only(), labels=_MANAGED, indexes={BY_STATE: _state_index}
+        )
         self.service_accounts = self._informer(SERVICE_ACCOUNTS, labels=_MANAGED)
         self.role_bindings = self._informer(ROLE_BINDINGS, labels=_MANAGED)
         self.variable_secrets = self._informer(SECRETS.metadata_only(), labels=_VARIABLES)
@@ -209,13 +220,17 @@ class InformerReader:
             if written is None:
                 return cached
             if cached is not None and _is_older(cached, written):
-                return written
+                return TERRAFORM_CLUSTERS.copy(written)
             del self._written[namespace, name]
             return cached
 
     def wrote(self, obj: TerraformCluster) -> None:
         with self._lock:
             self._written[obj.key] = obj
+
+    def state_secrets(self, owner: Owner) -> Sequence[str]:
+        found = self._caches.secrets.keys_by_index(BY_STATE, f"{owner.namespace}/{owner.suffix}")
+        return [name for _, name in found]
 
     def cluster(self, namespace: str, name: str) -> Cluster | None:
         return self._caches.capi_clusters.get(namespace, name)

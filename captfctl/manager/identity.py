@@ -2,6 +2,7 @@
 
 from captfctl.clock import Clock
 from captfctl.cluster.door import Door
+from captfctl.cluster.reads import find
 from captfctl.controller import Result
 from captfctl.manager.caches import BY_IDENTITY, Caches
 from captfctl.model import keys
@@ -12,7 +13,6 @@ from captfctl.model.meta import Condition
 from captfctl.model.names import credentials_mirror
 from captfctl.model.resources import SECRETS, TERRAFORM_CLUSTER_IDENTITIES
 from captfctl.reconcile import Recorder
-from captfctl.reconcile.cache import find
 from captfctl.reconcile.identity import missing_keys
 from captfctl.reconcile.patch import document, merge_patch
 

@@ -167,11 +167,11 @@ def _start(p: Pass, decision: Decision, rendered: Rendered) -> Result:
     run, starter = rendered.run, p.env.starter
     try:
         # On the server before the Job is: a move must not begin while something may be running.
-        p.write_now(_hold_moves)
+        held = p.write_now(_hold_moves)
     except ApiError:
         starter.give_back(run)
         raise
-    started = starter.start(run, explanation=explain(decision), lock=p.kept.lock)
+    started = starter.start(run, explanation=explain(decision), lock=p.kept.lock, held=held)
     if isinstance(started, Deferred):
         return _deferred(p, started)
     _report_start(p, decision, rendered, started)

@@ -1,5 +1,6 @@
 """The Job that runs now, or is no longer there (10 §7.3 to 6, §15)."""
 
+from captfctl.cluster.reads import find
 from captfctl.controller import Result
 from captfctl.decide import constants
 from captfctl.jobs.lag import Lag, check_lag
@@ -11,7 +12,6 @@ from captfctl.model.core import Job
 from captfctl.model.ops import Op
 from captfctl.model.resources import JOBS, TERRAFORM_CLUSTERS
 from captfctl.model.status import ActiveJob
-from captfctl.reconcile.cache import find
 from captfctl.reconcile.context import Pass
 from captfctl.reconcile.finish import finish
 from captfctl.reconcile.images import fallback_image

@@ -1,27 +1,28 @@
 """Cached reads: what a pass may see a moment late (10 §1, 50 §16.5).
 
-What must be true now is read through the door instead. Objects handed out here are shared and must
-be copied before they are changed.
+What must be true now is read through the door instead. A `TerraformCluster` handed out here is the
+caller's own; everything else may be shared and must be copied before it is changed.
 """
 
-from typing import Protocol, TypeVar
+from collections.abc import Sequence
+from typing import Protocol
 
 from captfctl.cluster.door import Door
-from captfctl.cluster.errors import NotFound
+from captfctl.cluster.reads import find
 from captfctl.jobs.reader import DoorJobs, JobsReader
 from captfctl.model import keys
 from captfctl.model.capi import Cluster
 from captfctl.model.core import RoleBinding, ServiceAccount
-from captfctl.model.resource import Resource
+from captfctl.model.owner import Owner
 from captfctl.model.resources import (
     CLUSTERS,
     ROLE_BINDINGS,
+    SECRETS,
     SERVICE_ACCOUNTS,
     TERRAFORM_CLUSTERS,
 )
 from captfctl.model.terraform import TerraformCluster
-
-T = TypeVar("T")
+from captfctl.state.reader import state_selector
 
 
 class CacheReader(JobsReader, Protocol):
@@ -37,6 +38,10 @@ class CacheReader(JobsReader, Protocol):
 
     def role_binding(self, namespace: str, name: str) -> RoleBinding | None:
         """Of those that carry `captf.io/managed=true`."""
+        ...
+
+    def state_secrets(self, owner: Owner) -> Sequence[str]:
+        """The names of the Secrets that hold chunks of the owner's state."""
         ...
 
     def wrote(self, obj: TerraformCluster) -> None:
@@ -65,16 +70,14 @@ class DoorCache(DoorJobs):
         found = find(self._source, ROLE_BINDINGS, namespace, name)
         return found if found and _managed(found.metadata.labels) else None
 
+    def state_secrets(self, owner: Owner) -> Sequence[str]:
+        found = self._source.list(
+            SECRETS.metadata_only(), owner.namespace, labels=state_selector(owner)
+        )
+        return [secret.metadata.name for secret in found.items]
+
     def wrote(self, obj: TerraformCluster) -> None:
         pass
-
-
-def find(door: Door, resource: Resource[T], namespace: str, name: str) -> T | None:
-    """The object, or None when there is none. Any other failure is raised."""
-    try:
-        return door.get(resource, name, namespace)
-    except NotFound:
-        return None
 
 
 def _managed(labels: dict[str, str]) -> bool:

@@ -1,19 +1,21 @@
 """One pass of one object: what it read, what it learned, and what it will write (10 §3)."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from captfctl.cluster.errors import NotFound
+from captfctl.cluster.reads import Window
 from captfctl.contract.effective import ClusterConfig, Flags, cluster_config
 from captfctl.contract.values import ClusterInputs
 from captfctl.contract.variables import UserVariables
 from captfctl.jobs.bookkeeping import Bookkeeping
 from captfctl.model import keys
 from captfctl.model.conditions import Conditions, ConditionValue, Type
+from captfctl.model.core import Job
 from captfctl.model.events import Note
-from captfctl.model.meta import Condition
+from captfctl.model.meta import Condition, ObjectMeta
 from captfctl.model.owner import Owner
 from captfctl.model.resources import TERRAFORM_CLUSTERS
 from captfctl.model.status import Initialization
@@ -22,7 +24,6 @@ from captfctl.reconcile.env import Env
 from captfctl.reconcile.identity import Identity
 from captfctl.reconcile.owners import KIND, Gate, OwnerLookup, cluster_name
 from captfctl.reconcile.patch import document, merge_patch
-from captfctl.reconcile.shared_reads import Window
 from captfctl.state.own_secrets import OwnSecrets
 from captfctl.state.reader import State
 from captfctl.state.records import Records
@@ -80,7 +81,8 @@ class Pass:
         self.lookup = lookup
         self.paused = False
         self.records = Records()
-        self.secrets: OwnSecrets | None = None  # as read before anything else in this pass
+        self.jobs: Sequence[Job] = ()  # as cached before anything was read
+        self.secrets: OwnSecrets | None = None  # not while a Job runs
         self.books: Bookkeeping | None = None
         self.state: StateView | None = None  # None: not read in this pass
         self.inputs = Inputs()
@@ -103,6 +105,11 @@ class Pass:
     @property
     def deleting(self) -> bool:
         return self.obj.deleting
+
+    @property
+    def changed(self) -> bool:
+        """Whether its spec is new to us: somebody may be waiting to see what comes of it."""
+        return self.obj.status.observed_generation != self.obj.metadata.generation
 
     @property
     def provisioned(self) -> bool:
@@ -152,14 +159,18 @@ class Pass:
         finalizers = self.obj.metadata.finalizers
         self.obj.metadata.finalizers = [f for f in finalizers if f != keys.CLUSTER_FINALIZER]
 
-    def write_now(self, change: Change, *, status: bool = False) -> None:
-        """Make one change on the server now (10 §3). Raises `Conflict` on an outdated object."""
+    def write_now(self, change: Change, *, status: bool = False) -> ObjectMeta | None:
+        """Make one change on the server now (10 §3). Raises `Conflict` on an outdated object.
+
+        The metadata as the server then has it; None when the server has it so already.
+        """
         target = TERRAFORM_CLUSTERS.copy(self.stored)
         change(target)
         patch = merge_patch(document(self.stored), document(target))
         if patch:
             self._patch(patch, "status" if status else "")
         change(self.obj)
+        return self.stored.metadata if patch else None
 
     def persist(self) -> None:
         """The one deferred patch: what differs from the server, nothing when nothing does.

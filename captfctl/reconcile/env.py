@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from captfctl.clock import Clock
 from captfctl.cluster.door import Door
+from captfctl.cluster.reads import SharedReads
 from captfctl.jobs.build import RunnerSettings
 from captfctl.jobs.leases import Leases
 from captfctl.jobs.start import Starter
@@ -12,7 +13,6 @@ from captfctl.reconcile.cache import CacheReader
 from captfctl.reconcile.events import Recorder
 from captfctl.reconcile.metrics import Metrics
 from captfctl.reconcile.settings import Settings
-from captfctl.reconcile.shared_reads import SharedReads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

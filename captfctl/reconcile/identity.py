@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from captfctl.cluster.reads import Window
 from captfctl.model.conditions import FALSE, TRUE
 from captfctl.model.core import Secret
 from captfctl.model.identity import TerraformClusterIdentity
@@ -9,7 +10,6 @@ from captfctl.model.names import credentials_mirror
 from captfctl.model.resources import NAMESPACES, SECRETS, TERRAFORM_CLUSTER_IDENTITIES
 from captfctl.model.terraform import IdentityKind, IdentityRef
 from captfctl.reconcile.selectors import matches, matches_everything
-from captfctl.reconcile.shared_reads import Window
 
 
 @dataclass(frozen=True, slots=True)

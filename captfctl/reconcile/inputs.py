@@ -1,6 +1,7 @@
 """The inputs the object would be applied with now, and the gates before them (10 §7.14, 60 §5)."""
 
 from captfctl.cluster.door import Door
+from captfctl.cluster.reads import find
 from captfctl.contract.build import (
     SOURCE_USER,
     ClusterBuild,
@@ -22,7 +23,6 @@ from captfctl.model import keys
 from captfctl.model.conditions import FALSE, TRUE, Type
 from captfctl.model.core import ConfigMap, Secret
 from captfctl.model.resources import CONFIG_MAPS, SECRETS
-from captfctl.reconcile.cache import find
 from captfctl.reconcile.context import Inputs, Pass
 from captfctl.reconcile.owners import WAITING_FOR_OWNER, Gate, owner_gone
 

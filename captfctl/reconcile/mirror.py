@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from captfctl.cluster.door import Door
 from captfctl.cluster.errors import AlreadyExists, Conflict, NotFound
+from captfctl.cluster.reads import Window, find
 from captfctl.errors import CaptfError
 from captfctl.model import keys
 from captfctl.model.core import Secret
@@ -13,8 +14,6 @@ from captfctl.model.meta import ObjectMeta, OwnerReference
 from captfctl.model.names import credentials_mirror
 from captfctl.model.owner import Owner
 from captfctl.model.resources import SECRETS
-from captfctl.reconcile.cache import find
-from captfctl.reconcile.shared_reads import Window
 
 _ATTEMPTS = 5
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from captfctl.clock import Clock
 from captfctl.cluster.door import Door
 from captfctl.cluster.errors import NotFound
+from captfctl.cluster.reads import Window, find
 from captfctl.controller import Result
 from captfctl.decide import Action, Decision, Reason, explain
 from captfctl.model import keys, names
@@ -17,7 +18,7 @@ from captfctl.model.resources import CLUSTERS, INFRASTRUCTURE, TERRAFORM_CLUSTER
 from captfctl.model.terraform import TerraformCluster
 from captfctl.reconcile import preamble
 from captfctl.reconcile.act import Obstacle, prepare
-from captfctl.reconcile.cache import DoorCache, find
+from captfctl.reconcile.cache import DoorCache
 from captfctl.reconcile.context import Pass
 from captfctl.reconcile.env import Env
 from captfctl.reconcile.events import NoRecorder
@@ -27,7 +28,6 @@ from captfctl.reconcile.paused import paused_branch
 from captfctl.reconcile.run import decide
 from captfctl.reconcile.settings import Settings
 from captfctl.reconcile.setup import set_up
-from captfctl.reconcile.shared_reads import Window
 
 # Of one object: its finalizer, and the end of a pause, each end a pass.
 _PREAMBLES = 4

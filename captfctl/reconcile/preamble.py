@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 from captfctl.cluster.errors import Conflict
+from captfctl.cluster.reads import Window
 from captfctl.controller import Result
 from captfctl.decide import constants
 from captfctl.errors import CaptfError
@@ -20,7 +21,6 @@ from captfctl.reconcile.dependents import dependents
 from captfctl.reconcile.env import Env
 from captfctl.reconcile.owners import Gate
 from captfctl.reconcile.retain import retain
-from captfctl.reconcile.shared_reads import Window
 from captfctl.reconcile.sweep import sweep_quietly
 from captfctl.reconcile.transitions import notes
 from captfctl.state.reader import StateProblem, Unreadable, read_state
@@ -34,9 +34,11 @@ def after(delay: timedelta) -> Result:
     return Result(delay.total_seconds())
 
 
-def enter(env: Env, cached: TerraformCluster, shared: Window) -> Pass | Result:
-    """The pass to go on with (`paused` tells which branch), or where it ends already."""
-    obj = TERRAFORM_CLUSTERS.copy(cached)
+def enter(env: Env, obj: TerraformCluster, shared: Window) -> Pass | Result:
+    """The pass to go on with (`paused` tells which branch), or where it ends already.
+
+    `obj` is the object as cached; it becomes the pass's.
+    """
     obj.api_version, obj.kind = TERRAFORM_CLUSTERS.api_version, TERRAFORM_CLUSTERS.kind
     p = Pass(env, obj, owners.look_up(env.cache, obj), shared)
     try:

@@ -22,7 +22,6 @@ from captfctl.reconcile.context import Pass
 from captfctl.reconcile.finish import finish
 from captfctl.reconcile.snapshot import snapshot
 from captfctl.state.owners import repair_owner_references
-from captfctl.state.reader import State, Unreadable, read_state
 
 
 def run_branch(p: Pass) -> Result:
@@ -41,7 +40,8 @@ def decide(p: Pass) -> Decision | Result:
         ended = deletion.before_state(p)
         if ended is not None:
             return ended
-    found = _read_state(p)
+    assert p.secrets is not None  # no Job runs
+    found = p.secrets.state()
     ended = deletion.retained_state(p, found)
     if ended is not None:
         return ended
@@ -57,15 +57,6 @@ def decide(p: Pass) -> Decision | Result:
         _count(p, "none", "DeletionHeld" if p.deleting else "StateHeld")
         return finish(p, constants.STATE_REQUEUE)
     return decide_op(snapshot(p))
-
-
-def _read_state(p: Pass) -> State | Unreadable:
-    """What was read with the records is older than the look at the Jobs: it holds unless one of
-    them is new to this pass, which may have ended in between."""
-    known = all(run.bookkept for run in p.kept.finished)
-    if p.secrets is not None and known:
-        return p.secrets.state()
-    return read_state(p.env.door, p.owner)
 
 
 def act(p: Pass, decision: Decision) -> Result:

@@ -7,6 +7,7 @@ import msgspec
 
 from captfctl.cluster.door import Door
 from captfctl.cluster.errors import NotFound
+from captfctl.cluster.reads import Window, find
 from captfctl.model import keys, names
 from captfctl.model.conditions import cut
 from captfctl.model.core import Lease
@@ -66,14 +67,14 @@ class StateLock:
 FREE = StateLock(holder=LockHolder.FREE)
 
 
-def read_lock(door: Door, owner: Owner) -> StateLock:
+def read_lock(reads: Window, owner: Owner) -> StateLock:
     """Read the lock live. To be asked only when no Job of the object is active."""
-    lease = _lease(door, owner)
+    lease = reads.find(LEASES, owner.namespace, names.state_lock(owner.suffix))
     if lease is None or not lease.spec.holder_identity:
         return FREE
     info = _info(lease)
     return StateLock(
-        holder=_judge(door, owner, info.who),
+        holder=_judge(reads.door, owner, info.who),
         id=info.id or lease.spec.holder_identity,
         who=info.who,
         operation=info.operation,
@@ -83,15 +84,8 @@ def read_lock(door: Door, owner: Owner) -> StateLock:
 
 def lock_version(door: Door, owner: Owner) -> str:
     """The lock Lease's resourceVersion, `none` without a Lease."""
-    lease = _lease(door, owner)
+    lease = find(door, LEASES, owner.namespace, names.state_lock(owner.suffix))
     return lease.metadata.resource_version if lease else NO_LEASE
-
-
-def _lease(door: Door, owner: Owner) -> Lease | None:
-    try:
-        return door.get(LEASES, names.state_lock(owner.suffix), owner.namespace)
-    except NotFound:
-        return None
 
 
 def _info(lease: Lease) -> _LockInfo:

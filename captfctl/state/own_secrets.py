@@ -3,7 +3,8 @@
 from dataclasses import dataclass, field
 
 from captfctl.cluster.door import Door
-from captfctl.model import keys
+from captfctl.cluster.reads import Window
+from captfctl.model import keys, names
 from captfctl.model.core import Secret
 from captfctl.model.owner import Owner
 from captfctl.model.resources import SECRETS
@@ -43,14 +44,38 @@ def read_own_secrets(door: Door, owner: Owner) -> OwnSecrets:
         return named.get(name) or read_secret(door, owner, name)
 
     attempt, applied = record(attempt_name(owner)), record(applied_name(owner))
-    return OwnSecrets(
-        owner=owner,
-        records=Records(
-            attempt=record_of(attempt) if attempt else None,
-            applied=record_of(applied) if applied else None,
-        ),
-        chunks=tuple(secret for secret in found if _is_state(secret)),
+    return _own(owner, attempt, applied, tuple(secret for secret in found if _is_state(secret)))
+
+
+def find_own_secrets(reads: Window, owner: Owner) -> OwnSecrets | None:
+    """The same by the names of the Secrets, for a state of one chunk; None when it is not that.
+
+    An API server lists only when it has seen everything that was written to it meanwhile, which
+    takes it up to 100 ms; these reads take one or two.
+    """
+    base = reads.find(SECRETS, owner.namespace, names.state_secret(owner.suffix))
+    if base is None or not _is_state(base):
+        return None
+    attempt = reads.find(SECRETS, owner.namespace, attempt_name(owner))
+    applied = reads.find(SECRETS, owner.namespace, applied_name(owner))
+    found = _own(owner, attempt, applied, (base,))
+    return None if isinstance(found.state(), Unreadable) else found
+
+
+def read_ahead(reads: Window, owner: Owner) -> None:
+    """Begin what `find_own_secrets` reads."""
+    for name in (names.state_secret(owner.suffix), attempt_name(owner), applied_name(owner)):
+        reads.ahead(SECRETS, owner.namespace, name)
+
+
+def _own(
+    owner: Owner, attempt: Secret | None, applied: Secret | None, chunks: tuple[Secret, ...]
+) -> OwnSecrets:
+    records = Records(
+        attempt=record_of(attempt) if attempt else None,
+        applied=record_of(applied) if applied else None,
     )
+    return OwnSecrets(owner=owner, records=records, chunks=chunks)
 
 
 def _is_state(secret: Secret) -> bool:

@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 
 from captfctl.cluster.errors import Unavailable
+from captfctl.cluster.reads import SharedReads
 from captfctl.decide.constants import EMPTY_PLAN
 from captfctl.jobs.bookkeeping import Bookkeeping, BooksInput, keep_books, mark_bookkept
 from captfctl.jobs.leases import Leases
+from captfctl.jobs.reader import own_jobs
 from captfctl.model import core, keys, names
 from captfctl.model.conditions import FALSE, TRUE, UNKNOWN, ConditionValue, Type
 from captfctl.model.meta import Condition
@@ -33,7 +35,9 @@ def keep(world: World, door: Any = None, **given: Any) -> Bookkeeping:
         **given,
     }
     leases = Leases(door, world.reader, world.clock)
-    return keep_books(door, world.reader, leases, BooksInput(**facts))
+    jobs = own_jobs(world.reader, world.owner)
+    with SharedReads().window(door) as reads:
+        return keep_books(reads, jobs, leases, BooksInput(**facts))
 
 
 def condition(kind: Type, value: ConditionValue) -> Condition:

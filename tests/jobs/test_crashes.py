@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
+from captfctl.cluster.reads import SharedReads
 from captfctl.jobs.bookkeeping import BooksInput, keep_books, mark_bookkept
 from captfctl.jobs.lag import Lag, check_lag
 from captfctl.jobs.leases import Leases
+from captfctl.jobs.reader import own_jobs
 from captfctl.jobs.results import is_finished, next_attempt
 from captfctl.jobs.start import Started, Starter, claim_of
 from captfctl.jobs.stuck import check_stuck
@@ -31,7 +33,9 @@ def one_pass(world: World, door: Any) -> None:
         records=read_records(door, world.owner),
         policy=JobPolicy(),
     )
-    books = keep_books(door, world.reader, leases, given)
+    jobs = own_jobs(world.reader, world.owner)
+    with SharedReads().window(door) as reads:
+        books = keep_books(reads, jobs, leases, given)
     mark_bookkept(door, books.unread)
     if books.active is not None:
         check_stuck(

@@ -150,9 +150,8 @@ def test_a_lost_election_ends_the_manager(world: World, start):
     )
     manager = start(settings)
     eventually(lambda: manager.leading, "the election")
-    lease = world.door.get(LEASES, LEASE_NAME, "captf-system")
-    lease.spec.holder_identity = "somebody-else"
-    world.door.update(LEASES, lease)
+    taken = {"spec": {"holderIdentity": "somebody-else"}}
+    world.door.patch(LEASES, LEASE_NAME, "captf-system", taken)
     with pytest.raises(LeadershipLost):
         manager.wait(20)
 
@@ -211,10 +210,8 @@ def test_a_namespace_that_loses_its_right_wakes_its_objects(world: World, start)
     start()
     run_one(world)
     eventually(lambda: ready(world), "Ready")
-    identity = world.door.get(TERRAFORM_CLUSTER_IDENTITIES, "cloud")
-    identity.spec.allowed_namespaces.selector = None
-    identity.spec.allowed_namespaces.names = ["elsewhere"]
-    world.door.update(TERRAFORM_CLUSTER_IDENTITIES, identity)
+    elsewhere = {"spec": {"allowedNamespaces": {"selector": None, "list": ["elsewhere"]}}}
+    world.door.patch(TERRAFORM_CLUSTER_IDENTITIES, "cloud", "", elsewhere)
 
     def refused() -> bool:
         return world.reason("IdentityAllowed") == "False/NamespaceNotAllowed"

@@ -3,6 +3,7 @@
 import pytest
 
 from captfctl.cluster.errors import Forbidden, Unavailable
+from captfctl.cluster.reads import SharedReads
 from captfctl.model import keys
 from captfctl.model.core import RoleBinding, RoleRef, Secret, ServiceAccount
 from captfctl.model.identity import AllowedNamespaces
@@ -18,7 +19,6 @@ from captfctl.model.resources import (
 from captfctl.model.terraform import IdentityKind, IdentityRef, JobPolicy
 from captfctl.reconcile import mirror
 from captfctl.reconcile.selectors import matches
-from captfctl.reconcile.shared_reads import SharedReads
 from tests.support.cluster_world import NAMESPACE, World
 from tests.support.doors import Overridden
 

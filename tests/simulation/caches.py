@@ -57,13 +57,25 @@ class LaggingCache:
     def terraform_cluster(self, namespace: str, name: str) -> TerraformCluster | None:
         cached = self._get(TERRAFORM_CLUSTERS, namespace, name)
         written = self._written.get((namespace, name))
-        if cached is None or written is None or cached.metadata.uid != written.metadata.uid:
-            return cached
-        return written if _version(cached) < _version(written) else cached
+        if cached is None:
+            return None
+        if written is None or cached.metadata.uid != written.metadata.uid:
+            return TERRAFORM_CLUSTERS.copy(cached)
+        newer = written if _version(cached) < _version(written) else cached
+        return TERRAFORM_CLUSTERS.copy(newer)
 
     def wrote(self, obj: TerraformCluster) -> None:
         if self._own_writes:
             self._written[obj.key] = obj
+
+    def state_secrets(self, owner: Owner) -> Sequence[str]:
+        return [
+            name
+            for (namespace, name), secret in sorted(self._seen[SECRETS.plural].items())
+            if namespace == owner.namespace
+            and secret.metadata.labels.get(keys.TFSTATE) == keys.TRUE
+            and secret.metadata.labels.get(keys.TFSTATE_SUFFIX) == owner.suffix
+        ]
 
     def cluster(self, namespace: str, name: str) -> Cluster | None:
         return self._get(CLUSTERS, namespace, name)

@@ -4,11 +4,17 @@ import json
 
 import pytest
 
+from captfctl.cluster.reads import SharedReads
 from captfctl.model import core, keys, names
 from captfctl.model.meta import ObjectMeta
 from captfctl.model.resources import LEASES, PODS
-from captfctl.state.lock import LockHolder, lock_version, read_lock
+from captfctl.state.lock import LockHolder, StateLock, lock_version, read_lock
 from tests.support.runs import NAMESPACE, World
+
+
+def judged(world: World) -> StateLock:
+    with SharedReads().window(world.door) as reads:
+        return read_lock(reads, world.owner)
 
 
 def lock(world: World, who: str | None, *, holder: str = "lease-holder", info: str = "") -> None:
@@ -35,9 +41,9 @@ def own_pod(world: World, phase: str) -> core.Pod:
 
 def test_missing_or_released_lock_is_free():
     world = World()
-    assert read_lock(world.door, world.owner).holder is LockHolder.FREE
+    assert judged(world).holder is LockHolder.FREE
     lock(world, None, holder="")
-    found = read_lock(world.door, world.owner)
+    found = judged(world)
     assert found.holder is LockHolder.FREE
     assert found.force_unlock == ""
 
@@ -47,7 +53,7 @@ def test_lock_of_an_own_pod_that_ended_is_stale(phase):
     world = World()
     pod = own_pod(world, phase)
     lock(world, f"root@{pod.metadata.name}")
-    found = read_lock(world.door, world.owner)
+    found = judged(world)
     assert found.holder is LockHolder.STALE
     assert found.force_unlock == "lock-1"
 
@@ -57,14 +63,14 @@ def test_lock_of_an_own_pod_that_is_gone_is_stale():
     pod = own_pod(world, "Running")
     lock(world, f"a@b@{pod.metadata.name}")
     world.door.delete(PODS, pod.metadata.name, NAMESPACE, grace_period_seconds=0)
-    assert read_lock(world.door, world.owner).holder is LockHolder.STALE
+    assert judged(world).holder is LockHolder.STALE
 
 
 @pytest.mark.parametrize("phase", ["Running", "Pending", "Unknown"])
 def test_lock_of_an_own_pod_that_still_exists_is_left_alone(phase):
     world = World()
     lock(world, f"root@{own_pod(world, phase).metadata.name}")
-    found = read_lock(world.door, world.owner)
+    found = judged(world)
     assert found.holder is LockHolder.ALIVE
     assert found.force_unlock == ""
 
@@ -75,7 +81,7 @@ def test_lock_of_an_own_pod_that_still_exists_is_left_alone(phase):
 def test_lock_of_anybody_else_is_foreign_and_described(who):
     world = World()
     lock(world, who)
-    found = read_lock(world.door, world.owner)
+    found = judged(world)
     assert found.holder is LockHolder.FOREIGN
     assert found.force_unlock == ""
     for fact in ("lock-1", who, "OperationTypeApply", "2026-09-25T11:00:00Z"):
@@ -86,7 +92,7 @@ def test_lock_of_anybody_else_is_foreign_and_described(who):
 def test_lock_whose_info_does_not_parse_is_foreign(info):
     world = World()
     lock(world, None, info=info)
-    found = read_lock(world.door, world.owner)
+    found = judged(world)
     assert found.holder is LockHolder.FOREIGN
     assert found.id == "lease-holder"
 

@@ -2,9 +2,12 @@
 
 from typing import Any
 
+import pytest
+
+from captfctl.cluster.reads import SharedReads
 from captfctl.model import keys, names
 from captfctl.model.resources import SECRETS
-from captfctl.state.own_secrets import OwnSecrets, read_own_secrets
+from captfctl.state.own_secrets import OwnSecrets, find_own_secrets, read_own_secrets
 from captfctl.state.reader import State, StateProblem, Unreadable, read_state
 from captfctl.state.records import RunInputs, read_records, write_applied, write_attempt
 from tests.support.faults import HookedDoor
@@ -13,11 +16,11 @@ from tests.support.runs import FILES, IMAGE, NAMESPACE, World
 INPUTS = RunInputs(job="j1", files=FILES, inputs_hash="h2:1", image=IMAGE, identity="main")
 
 
-def applied_world() -> World:
+def applied_world(chunks: int = 3) -> World:
     world = World()
     write_attempt(world.door, world.owner, INPUTS)
     write_applied(world.door, world.owner, INPUTS, "repo@sha256:x")
-    world.add_state({"serial": 7}, chunks=3)
+    world.add_state({"serial": 7}, chunks=chunks)
     return world
 
 
@@ -73,3 +76,33 @@ def test_other_workspaces_and_the_records_are_no_chunks_of_the_state():
 def test_no_data_is_shown():
     found, _ = read(applied_world())
     assert "chunks" not in repr(found)
+
+
+def found_soon(world: World) -> OwnSecrets | None:
+    with SharedReads().window(world.door) as reads:
+        return find_own_secrets(reads, world.owner)
+
+
+def test_a_state_of_one_chunk_is_found_by_its_name():
+    world = applied_world(chunks=1)
+    found, _ = read(world)
+    assert found_soon(world) == found
+
+
+@pytest.mark.parametrize("payload", [b"", b"no gzip", None])
+def test_a_base_that_is_not_a_whole_state_is_for_the_list(payload):
+    world = World()
+    world.add_chunk(names.state_secret(world.owner.suffix), payload)
+    assert found_soon(world) is None
+
+
+def test_a_state_of_several_chunks_and_none_are_for_the_list():
+    assert found_soon(applied_world(chunks=3)) is None
+    assert found_soon(World()) is None
+
+
+def test_a_secret_of_the_name_without_the_labels_is_no_state():
+    world = applied_world(chunks=1)
+    name = names.state_secret(world.owner.suffix)
+    world.door.patch(SECRETS, name, NAMESPACE, {"metadata": {"labels": {keys.TFSTATE: None}}})
+    assert found_soon(world) is None

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from captfctl.cluster.errors import Unavailable
+from captfctl.cluster.reads import SharedReads, Window
 from captfctl.model.core import Secret
 from captfctl.model.meta import ObjectMeta
 from captfctl.model.resources import SECRETS
-from captfctl.reconcile.shared_reads import SharedReads, Window
 from tests.local.support import new_store
 
 NAME, NAMESPACE = "cloud", "default"
@@ -138,3 +138,32 @@ def test_an_error_is_only_that_of_the_pass_that_asked(
         assert find(two) is not None
         assert find(one) is not None
     assert door.reads == 2
+
+
+def test_what_is_read_ahead_is_there_when_it_is_asked_for(door: CountingDoor) -> None:
+    shared = SharedReads(threads=2)
+    door.answer.clear()
+    with shared.window(door) as window:
+        window.ahead(SECRETS, NAMESPACE, NAME)
+        assert door.asked.wait(30), "begun by another thread"
+        window.ahead(SECRETS, NAMESPACE, NAME)
+        door.answer.set()
+        assert find(window) is not None
+    assert door.reads == 1
+    shared.close()
+
+
+def test_a_failure_ahead_is_told_by_nobody_and_read_again(door: CountingDoor) -> None:
+    shared = SharedReads(threads=1)
+    door.failures = 1
+    with shared.window(door) as window:
+        window.ahead(SECRETS, NAMESPACE, NAME)
+        assert find(window) is not None
+    assert door.reads == 2
+    shared.close()
+
+
+def test_without_threads_nothing_is_read_ahead(door: CountingDoor, shared: SharedReads) -> None:
+    with shared.window(door) as window:
+        window.ahead(SECRETS, NAMESPACE, NAME)
+    assert door.reads == 0
