@@ -6,6 +6,7 @@ pass writes nothing; the status it has then is given to all others.
 
 import gzip
 import json
+import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +20,7 @@ import msgspec
 from captfctl.clock import SystemClock
 from captfctl.cluster.errors import ApiError
 from captfctl.cluster.live import LiveDoor
+from captfctl.cluster.reads import SharedReads
 from captfctl.contract.build import SOURCE_MODULE, build_cluster_inputs
 from captfctl.contract.hashing import inputs_hash
 from captfctl.contract.render import render
@@ -72,6 +74,7 @@ from captfctl.reconcile import (
     reconcile_cluster,
     runner_rbac,
 )
+from captfctl.state.plan_key import ensure_plan_key
 from captfctl.state.record_store import record_labels
 
 T = TypeVar("T")
@@ -186,6 +189,8 @@ class Population:
         self._create(SECRETS, _state(run), subject.namespace)
         for secret in _records(run):
             self._create(SECRETS, secret, subject.namespace)
+        with SharedReads().window(self._door) as reads:
+            ensure_plan_key(reads, owner, os.urandom)
         if self._status:
             status = msgspec.json.decode(self._rewritten(owner, run))
             self._door.patch(

@@ -10,6 +10,7 @@ import logging
 import os
 import ssl
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +37,10 @@ from captfctl.cluster.live_exchange import Exchange
 from captfctl.errors import InputError
 
 DEFAULT_KUBECONFIG = "~/.kube/config"
+_ASK_AGAIN = 1.0
+"""Seconds after which the library is asked again whether the token is still good: asking takes a
+third as long as a request. One that expires in between is refused, and then renewed."""
+
 CHOOSE = "name one with --kubeconfig or the environment variable KUBECONFIG"
 
 
@@ -74,6 +79,8 @@ class Access:
         self._generation = 0
         self._loaded = load()
         self._connections = Connections(self._loaded.configuration, pool_size)
+        self._headers: dict[str, str] = {}
+        self._headers_until = 0.0
 
     @property
     def server(self) -> str:
@@ -86,16 +93,21 @@ class Access:
     def connection(self) -> tuple[Connections, dict[str, str], int]:
         """The connections, the headers that authenticate us, and the credentials' generation."""
         with self._lock:  # one renewal of an expired token, not one per thread
-            try:
-                token = self._loaded.configuration.get_api_key_with_prefix(
-                    "BearerToken", alias="authorization"
-                )
-            except (ConfigException, OSError, ValueError) as error:
-                raise InputError(
-                    f"the credentials of {self.who} cannot be renewed", why=str(error)
-                ) from error
-            headers = {"Authorization": token.strip()} if token else {}
-            return self._connections, headers, self._generation
+            now = time.monotonic()
+            if now >= self._headers_until:
+                self._headers, self._headers_until = self._authentication(), now + _ASK_AGAIN
+            return self._connections, self._headers, self._generation
+
+    def _authentication(self) -> dict[str, str]:
+        try:
+            token = self._loaded.configuration.get_api_key_with_prefix(
+                "BearerToken", alias="authorization"
+            )
+        except (ConfigException, OSError, ValueError) as error:
+            raise InputError(
+                f"the credentials of {self.who} cannot be renewed", why=str(error)
+            ) from error
+        return {"Authorization": token.strip()} if token else {}
 
     def renew(self, generation: int) -> None:
         """Read the configuration anew, unless another thread did since `generation`."""
@@ -106,6 +118,7 @@ class Access:
             old = self._connections
             self._connections = Connections(self._loaded.configuration, self._pool_size)
             self._generation += 1
+            self._headers_until = 0.0
         old.close()
 
     def close(self) -> None:

@@ -116,16 +116,19 @@ class Requests:
             if response.status < 300:
                 return response
             error = _refused(response, request)
-            if response.status == 401 and not renewed:
-                renewed = True  # a token or certificate file may have been replaced
-                with _as_unauthorized():
-                    self._access.renew(generation)
-            elif isinstance(error, TooManyRequests) and busy < RETRIES_WHEN_BUSY:
-                busy += 1
-                if self._clock.wait(self._closed, min(error.retry_after, LONGEST_WAIT)):
+            try:
+                if response.status == 401 and not renewed:
+                    renewed = True  # a token or certificate file may have been replaced
+                    with _as_unauthorized():
+                        self._access.renew(generation)
+                elif isinstance(error, TooManyRequests) and busy < RETRIES_WHEN_BUSY:
+                    busy += 1
+                    if self._clock.wait(self._closed, min(error.retry_after, LONGEST_WAIT)):
+                        raise error
+                else:
                     raise error
-            else:
-                raise error
+            finally:
+                del error  # it knows this frame: for "not found", a common answer, no collector
 
     def _once(
         self,

@@ -20,7 +20,7 @@ from captfctl.cluster.errors import NotFound
 from captfctl.model.resource import Resource
 
 T = TypeVar("T")
-_Key = tuple[str, str, str]
+_Key = tuple[Resource[Any], str, str]
 
 log = logging.getLogger(__name__)
 
@@ -95,11 +95,12 @@ class SharedReads:
             self._ahead.close()
 
     def find(self, window: "Window", resource: Resource[T], namespace: str, name: str) -> T | None:
-        key = (resource.name, namespace, name)
+        key = (resource, namespace, name)
         read, mine = self._join(window, key)
         if mine:
-            return self._read(window.door, read, key, resource)
-        read.ended.wait()
+            self._read(window.door, read, key)
+        else:
+            read.ended.wait()
         if read.failed:  # its error is another pass's
             return find(window.door, resource, namespace, name)
         found: T | None = read.found
@@ -108,10 +109,10 @@ class SharedReads:
     def ahead(self, window: "Window", resource: Resource[Any], namespace: str, name: str) -> None:
         if self._ahead is None:
             return
-        key = (resource.name, namespace, name)
+        key = (resource, namespace, name)
         read, mine = self._join(window, key)
         if mine:
-            self._ahead.do(partial(self._read_quietly, window.door, read, key, resource))
+            self._ahead.do(partial(self._read_quietly, window.door, read, key))
 
     def _join(self, window: "Window", key: _Key) -> tuple[_Read, bool]:
         """The read to wait for, and whether it is the caller's to do."""
@@ -122,19 +123,18 @@ class SharedReads:
             read = self._reads[key] = _Read(self._tick(), failed=True)
             return read, True
 
-    def _read(self, door: Door, read: _Read, key: _Key, resource: Resource[T]) -> T | None:
+    def _read(self, door: Door, read: _Read, key: _Key) -> None:
         try:
-            read.found = found = find(door, resource, key[1], key[2])
+            read.found = find(door, *key)
             read.failed = False
         finally:
             self._end(read, key)
-        return found
 
-    def _read_quietly(self, door: Door, read: _Read, key: _Key, resource: Resource[Any]) -> None:
+    def _read_quietly(self, door: Door, read: _Read, key: _Key) -> None:
         try:
-            self._read(door, read, key, resource)
+            self._read(door, read, key)
         except Exception as problem:  # the pass that needs it reads it again, and tells
-            log.debug("%s %s/%s was not read ahead: %s", *key, problem)
+            log.debug("%s %s/%s was not read ahead: %s", key[0].name, *key[1:], problem)
 
     def _end(self, read: _Read, key: _Key) -> None:
         if read.failed:

@@ -125,7 +125,7 @@ def keep_books(
     `jobs` are the owner's as cached. What `reads` gave is the lock; everything else is read anew.
     """
     door, owner, status, policy = reads.door, given.owner, given.status, given.policy
-    runs = _read(door, owner, jobs)
+    runs = _read(reads, owner, jobs)
     active = _active(jobs)
     failed = {op: failures(runs, op) for op in Op}
 
@@ -170,21 +170,21 @@ def keep_books(
     )
 
 
-def _read(door: Door, owner: Owner, jobs: Sequence[Job]) -> list[FinishedRun]:
-    version = _LockVersion(door, owner)
+def _read(reads: Window, owner: Owner, jobs: Sequence[Job]) -> list[FinishedRun]:
+    version = _LockVersion(reads, owner)
     runs = []
     for job in jobs:
         op = op_of(job)
         if op is not None and is_finished(job):
-            runs.append(read_finished(door, job, op, lock_version=version))
+            runs.append(read_finished(reads.door, job, op, lock_version=version))
     return newest_first(runs)
 
 
 class _LockVersion:
     """Read at most once, and only when a silent apply has to be judged (11 §12)."""
 
-    def __init__(self, door: Door, owner: Owner) -> None:
-        self._door, self._owner = door, owner
+    def __init__(self, reads: Window, owner: Owner) -> None:
+        self._reads, self._owner = reads, owner
         self._known = False
         self._version: str | None = None
 
@@ -196,7 +196,7 @@ class _LockVersion:
     def _read(self) -> str | None:
         owner = self._owner
         try:
-            return lock_version(self._door, owner)
+            return lock_version(self._reads, owner)
         except ApiError as error:
             log.info("the state lock of %s/%s was not read: %s", owner.namespace, owner.name, error)
             return None  # no evidence

@@ -18,6 +18,7 @@ from captfctl.cluster.errors import (
     Unauthorized,
     Unavailable,
 )
+from captfctl.cluster.reads import SharedReads, Window
 from captfctl.jobs.build import RunnerSettings, build_job, build_run_secret
 from captfctl.jobs.leases import LeaseClaim, Leases
 from captfctl.jobs.policy import deadline_seconds
@@ -30,10 +31,10 @@ from captfctl.model.events import Note
 from captfctl.model.meta import ObjectMeta, whole_seconds
 from captfctl.model.ops import Op
 from captfctl.model.owner import Owner
-from captfctl.model.resources import CLUSTERS, JOBS, SECRETS
+from captfctl.model.resources import CLUSTERS, JOBS, LEASES, SECRETS
 from captfctl.model.status import ActiveJob
 from captfctl.state.lock import StateLock, lock_version
-from captfctl.state.plan_key import ensure_plan_key
+from captfctl.state.plan_key import PLAN_KEYS, ensure_plan_key
 from captfctl.state.records import RunInputs, write_attempt
 
 log = logging.getLogger(__name__)
@@ -92,12 +93,14 @@ class Starter:
         clock: Clock,
         settings: RunnerSettings,
         random_bytes: Callable[[int], bytes],
+        shared: SharedReads | None = None,
     ) -> None:
         self._door = door
         self._leases = leases
         self._clock = clock
         self._settings = settings
         self._random_bytes = random_bytes
+        self._shared = shared or SharedReads()
 
     def start(
         self,
@@ -133,14 +136,17 @@ class Starter:
 
     def _prepare(self, run: RunSpec, held: ObjectMeta | None) -> Job | Deferred:
         """Steps 1 to 7: nothing exists yet that would have to be taken back by hand."""
-        if self._paused(run.owner, held or self._block_move(run.owner)):
-            self._unblock_move(run.owner)
-            self.give_back(run)
-            return Deferred("paused meanwhile", block_move=False)
-        if run.op is Op.APPLY:
-            run = replace(run, state_lock_version=lock_version(self._door, run.owner))
-        if run.fingerprinted:
-            ensure_plan_key(self._door, run.owner, self._random_bytes)
+        live = held or self._block_move(run.owner)
+        with self._shared.window(self._door) as reads:
+            _read_ahead(reads, run)
+            if self._paused(reads, run.owner, live):
+                self._unblock_move(run.owner)
+                self.give_back(run)
+                return Deferred("paused meanwhile", block_move=False)
+            if run.op is Op.APPLY:
+                run = replace(run, state_lock_version=lock_version(reads, run.owner))
+            if run.fingerprinted:
+                ensure_plan_key(reads, run.owner, self._random_bytes)
         job = build_job(run, self._settings)
         if not self._leases.freshen(claim_of(run)):
             return Deferred("the run lease is not ours any more", block_move=True)
@@ -159,16 +165,15 @@ class Starter:
         written = self._door.patch(owner.resource, owner.name, owner.namespace, patch)
         return written.metadata
 
-    def _paused(self, owner: Owner, live: ObjectMeta) -> bool:
+    @staticmethod
+    def _paused(reads: Window, owner: Owner, live: ObjectMeta) -> bool:
         """Live: a pause that the cache has not seen yet must hold (10 §22.59)."""
         if keys.PAUSED in live.annotations:
             return True
         if not owner.cluster:
             return False
-        try:
-            return self._door.get(CLUSTERS, owner.cluster, owner.namespace).spec.paused
-        except NotFound:
-            return False
+        cluster = reads.find(CLUSTERS, owner.namespace, owner.cluster)
+        return cluster is not None and cluster.spec.paused
 
     def _create(self, run: RunSpec, job: Job) -> _Found | Deferred:
         try:
@@ -289,3 +294,14 @@ class Starter:
             text = f"the run removes the state lock {run.force_unlock} of {holder}, which is gone"
             notes.append(Note("ForceUnlocked", text, warning=True, job=run.name))
         return tuple(notes)
+
+
+def _read_ahead(reads: Window, run: RunSpec) -> None:
+    """Begin what `Starter._prepare` asks for."""
+    owner = run.owner
+    if owner.cluster:
+        reads.ahead(CLUSTERS, owner.namespace, owner.cluster)
+    if run.op is Op.APPLY:
+        reads.ahead(LEASES, owner.namespace, names.state_lock(owner.suffix))
+    if run.fingerprinted:
+        reads.ahead(PLAN_KEYS, owner.namespace, names.plan_key(owner.kind, owner.name))

@@ -7,7 +7,7 @@ import msgspec
 
 from captfctl.cluster.door import Door
 from captfctl.cluster.errors import NotFound
-from captfctl.cluster.reads import Window, find
+from captfctl.cluster.reads import Window
 from captfctl.model import keys, names
 from captfctl.model.conditions import cut
 from captfctl.model.core import Lease
@@ -82,9 +82,9 @@ def read_lock(reads: Window, owner: Owner) -> StateLock:
     )
 
 
-def lock_version(door: Door, owner: Owner) -> str:
+def lock_version(reads: Window, owner: Owner) -> str:
     """The lock Lease's resourceVersion, `none` without a Lease."""
-    lease = find(door, LEASES, owner.namespace, names.state_lock(owner.suffix))
+    lease = reads.find(LEASES, owner.namespace, names.state_lock(owner.suffix))
     return lease.metadata.resource_version if lease else NO_LEASE
 
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from captfctl.cluster.door import Door
-from captfctl.cluster.errors import AlreadyExists, NotFound
+from captfctl.cluster.errors import AlreadyExists
+from captfctl.cluster.reads import Window
 from captfctl.model import keys, names
 from captfctl.model.core import Secret
 from captfctl.model.meta import ObjectMeta
@@ -12,16 +12,14 @@ from captfctl.model.resources import SECRETS
 
 KEY_BYTES = 32
 KEY_FIELD = "key"
+PLAN_KEYS = SECRETS.metadata_only()
+"""Whether there is one is all that is read of it."""
 
 
-def ensure_plan_key(door: Door, owner: Owner, random_bytes: Callable[[int], bytes]) -> None:
+def ensure_plan_key(reads: Window, owner: Owner, random_bytes: Callable[[int], bytes]) -> None:
     """Create the Secret unless it exists. It is never rotated: waiting plans depend on it."""
     name = names.plan_key(owner.kind, owner.name)
-    try:
-        door.get(SECRETS.metadata_only(), name, owner.namespace)
-    except NotFound:
-        pass
-    else:
+    if reads.find(PLAN_KEYS, owner.namespace, name) is not None:
         return
     secret = Secret(
         api_version="v1",
@@ -36,6 +34,6 @@ def ensure_plan_key(door: Door, owner: Owner, random_bytes: Callable[[int], byte
         data={KEY_FIELD: random_bytes(KEY_BYTES)},
     )
     try:
-        door.create(SECRETS, secret, owner.namespace)
+        reads.door.create(SECRETS, secret, owner.namespace)
     except AlreadyExists:
         return

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from captfctl.cluster.errors import Unavailable
-from captfctl.cluster.reads import SharedReads
 from captfctl.decide.constants import EMPTY_PLAN
 from captfctl.jobs.bookkeeping import Bookkeeping, BooksInput, keep_books, mark_bookkept
 from captfctl.jobs.leases import Leases
@@ -21,6 +20,7 @@ from captfctl.model.terraform import DriftAction, JobPolicy
 from captfctl.state.lock import LockHolder
 from captfctl.state.records import RunInputs, read_records, write_attempt
 from tests.support.clock import START
+from tests.support.doors import live
 from tests.support.faults import WRITES, HookedDoor, failing
 from tests.support.runs import FILES, IMAGE, NAMESPACE, World, run_result
 
@@ -36,8 +36,7 @@ def keep(world: World, door: Any = None, **given: Any) -> Bookkeeping:
     }
     leases = Leases(door, world.reader, world.clock)
     jobs = own_jobs(world.reader, world.owner)
-    with SharedReads().window(door) as reads:
-        return keep_books(reads, jobs, leases, BooksInput(**facts))
+    return keep_books(live(door), jobs, leases, BooksInput(**facts))
 
 
 def condition(kind: Type, value: ConditionValue) -> Condition:

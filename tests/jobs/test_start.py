@@ -15,6 +15,7 @@ from captfctl.model.resources import CLUSTERS, JOBS, LEASES, SECRETS, TERRAFORM_
 from captfctl.state.lock import LockHolder, StateLock
 from captfctl.state.plan_key import ensure_plan_key
 from captfctl.state.records import read_records
+from tests.support.doors import live
 from tests.support.faults import WRITES, HookedDoor, failing, losing_answers
 from tests.support.runs import FILES, IMAGE, NAMESPACE, RUNNER, World, fixed_bytes, run_spec
 
@@ -190,7 +191,7 @@ def test_a_job_whose_creation_was_not_answered_gets_its_inputs_at_once(op):
 def test_inputs_whose_writing_is_not_answered_are_written_until_it_is_known():
     world = World()
     world.door.patch(TERRAFORM_CLUSTERS, "prod", NAMESPACE, BLOCKED)
-    ensure_plan_key(world.door, world.owner, fixed_bytes)
+    ensure_plan_key(live(world.door), world.owner, fixed_bytes)
     run = world.run()
     world.acquire(run)
     started = start(world, run, losing_every_second_answer(world.door))

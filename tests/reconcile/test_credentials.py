@@ -3,7 +3,6 @@
 import pytest
 
 from captfctl.cluster.errors import Forbidden, Unavailable
-from captfctl.cluster.reads import SharedReads
 from captfctl.model import keys
 from captfctl.model.core import RoleBinding, RoleRef, Secret, ServiceAccount
 from captfctl.model.identity import AllowedNamespaces
@@ -20,7 +19,7 @@ from captfctl.model.terraform import IdentityKind, IdentityRef, JobPolicy
 from captfctl.reconcile import mirror
 from captfctl.reconcile.selectors import matches
 from tests.support.cluster_world import NAMESPACE, World
-from tests.support.doors import Overridden
+from tests.support.doors import Overridden, live
 
 MIRROR = "captf-creds-cloud"
 
@@ -201,8 +200,7 @@ def other_user(world: World, name: str = "other") -> Owner:
 def test_a_mirror_goes_with_its_last_user(ready: World):
     source = ready.door.get(SECRETS, "cloud", "captf-system")
     other = other_user(ready)
-    with SharedReads().window(ready.door) as reads:
-        mirror.ensure(ready.door, "cloud", source, other, reads)
+    mirror.ensure(ready.door, "cloud", source, other, live(ready.door))
     assert not mirror.drop_user(ready.door, "cloud", ready.owner)
     assert [ref.uid for ref in ready.secret(MIRROR).metadata.owner_references] == [other.uid]
     assert mirror.drop_user(ready.door, "cloud", other)

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from captfctl.cluster.reads import SharedReads
 from captfctl.model import keys, names
 from captfctl.model.resources import SECRETS
 from captfctl.state.own_secrets import OwnSecrets, find_own_secrets, read_own_secrets
 from captfctl.state.reader import State, StateProblem, Unreadable, read_state
 from captfctl.state.records import RunInputs, read_records, write_applied, write_attempt
+from tests.support.doors import live
 from tests.support.faults import HookedDoor
 from tests.support.runs import FILES, IMAGE, NAMESPACE, World
 
@@ -79,8 +79,7 @@ def test_no_data_is_shown():
 
 
 def found_soon(world: World) -> OwnSecrets | None:
-    with SharedReads().window(world.door) as reads:
-        return find_own_secrets(reads, world.owner)
+    return find_own_secrets(live(world.door), world.owner)
 
 
 def test_a_state_of_one_chunk_is_found_by_its_name():
