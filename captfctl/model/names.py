@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from functools import lru_cache
 
 from captfctl.model.ops import Op
 
@@ -16,6 +17,7 @@ _ATTEMPT_MAX = 2**31 - 1
 _OPS = frozenset(op.value for op in Op)
 
 
+@lru_cache(maxsize=1024)  # a pass asks for the same few names again and again
 def _hex(text: str, digits: int) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:digits]
 
