@@ -37,11 +37,9 @@ class AuditLog:
         }
 
     def _seen(self) -> Iterator[tuple[str, str]]:
-        # The server moves a log that became large aside, beside the one it goes on with.
-        for file in sorted(self._file.parent.glob(f"{self._file.stem}*{self._file.suffix}")):
-            with file.open() as lines:
-                for line in lines:
-                    yield from self._told(line)
+        with self._file.open() as lines:
+            for line in lines:
+                yield from self._told(line)
 
     def _told(self, line: str) -> Iterator[tuple[str, str]]:
         if not line.endswith("\n"):

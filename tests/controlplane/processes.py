@@ -97,6 +97,9 @@ AUDIT_POLICY = {
     ],
 }
 
+_AUDIT_LOG_MEGABYTES = 1_000_000
+"""Never reached: who reads the log finds all of it in one file."""
+
 
 class ControlPlane:
     """etcd, API server, controller manager and scheduler of Kubernetes in one folder.
@@ -217,6 +220,7 @@ class ControlPlane:
             "--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
             "--kubelet-preferred-address-types=InternalIP",
             f"--audit-log-path={self.audit_log}",
+            f"--audit-log-maxsize={_AUDIT_LOG_MEGABYTES}",
             f"--audit-policy-file={self.folder / 'audit-policy.json'}",
         ]
 
