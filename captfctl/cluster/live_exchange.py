@@ -180,6 +180,6 @@ class _Reading:
         self.keep_alive = self._parser.should_keep_alive()
 
     def answer(self) -> Answer:
-        """The end of it: the parser and this, which refer to each other, need no collector."""
-        del self._parser
+        """To be asked once, when it is complete."""
+        del self._parser  # it refers to this, and this to it: break the cycle
         return Answer(self._status, self._headers, b"".join(self._body))

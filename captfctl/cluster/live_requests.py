@@ -128,7 +128,7 @@ class Requests:
                 else:
                     raise error
             finally:
-                del error  # it knows this frame: for "not found", a common answer, no collector
+                del error  # it refers to this frame, and this frame to it: break the cycle
 
     def _once(
         self,

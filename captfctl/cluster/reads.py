@@ -2,8 +2,8 @@
 
 A read is live for a pass when it began after the pass did. So passes that run at the same time may
 share one, as of an identity with thousands of users, and a pass may begin several at once. Each
-pass asks through its own `Window`, and gets answers that are no older than the window. Nothing is
-kept beyond the last window that may use it; these are Secrets.
+pass asks through its own `Window` and gets answers that are no older than that. Nothing is kept
+beyond the last window that may use it; these are Secrets.
 """
 
 import logging
@@ -33,115 +33,80 @@ def find(door: Door, resource: Resource[T], namespace: str, name: str) -> T | No
         return None
 
 
-class _Threads:
-    """Daemons, unlike an executor's: the process never waits for a server that does not answer."""
-
-    def __init__(self, count: int) -> None:
-        self._tasks: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._threads = [
-            threading.Thread(target=self._work, name=f"read-ahead-{number}", daemon=True)
-            for number in range(count)
-        ]
-        for thread in self._threads:
-            thread.start()
-
-    def do(self, task: Callable[[], None]) -> None:
-        self._tasks.put(task)
-
-    def close(self) -> None:
-        """After what is queued."""
-        for _ in self._threads:
-            self._tasks.put(None)
-
-    def _work(self) -> None:
-        while (task := self._tasks.get()) is not None:
-            task()
-
-
 @dataclass(slots=True, eq=False)
 class _Read:
-    began: int
+    began: int = 0
     ended: threading.Event = field(default_factory=threading.Event)
     found: Any = None
-    failed: bool = False
+    failed: bool = True
+
+    def do(self, door: Door, key: _Key) -> None:
+        try:
+            self.found = find(door, *key)
+            self.failed = False
+        finally:
+            self.ended.set()
+
+    def answer(self, door: Door, key: _Key) -> Any:
+        """Wait for it. Its error is that of whoever began it: everybody else reads again."""
+        self.ended.wait()
+        return find(door, *key) if self.failed else self.found
 
 
 class SharedReads:
     """Safe for any number of threads. With `threads` 0 nothing is read ahead."""
 
     def __init__(self, threads: int = 0) -> None:
-        self._ahead = _Threads(threads) if threads else None
-        self._lock = threading.Lock()
-        self._moment = 0  # counts windows and reads as they begin
+        self.lock = threading.Lock()
+        self._threads = _Threads(threads)
+        self._moment = 0  # counts windows and shared reads as they begin
         self._windows: set[int] = set()
         self._reads: dict[_Key, _Read] = {}
 
     @contextmanager
     def window(self, door: Door) -> Iterator["Window"]:
         """For one pass, opened where it begins; reads go through `door`."""
-        with self._lock:
-            since = self._tick()
-            self._windows.add(since)
+        with self.lock:
+            window = Window(self, door, self._tick())
+            self._windows.add(window.since)
         try:
-            yield Window(self, door, since)
+            yield window
         finally:
-            with self._lock:
-                self._windows.remove(since)
+            with self.lock:
+                self._windows.remove(window.since)
                 self._forget()
 
     def close(self) -> None:
-        """No pass runs any more: end the threads."""
-        if self._ahead is not None:
-            self._ahead.close()
+        """Read nothing ahead any more. A pass that still runs reads for itself."""
+        self._threads.close()
 
-    def find(self, window: "Window", resource: Resource[T], namespace: str, name: str) -> T | None:
-        key = (resource, namespace, name)
-        read, mine = self._join(window, key)
-        if mine:
-            self._read(window.door, read, key)
-        else:
-            read.ended.wait()
-        if read.failed:  # its error is another pass's
-            return find(window.door, resource, namespace, name)
-        found: T | None = read.found
-        return found
+    def is_open(self, window: "Window") -> bool:
+        """To be asked with the lock held."""
+        return window.since in self._windows
 
-    def ahead(self, window: "Window", resource: Resource[Any], namespace: str, name: str) -> None:
-        if self._ahead is None:
-            return
-        key = (resource, namespace, name)
-        read, mine = self._join(window, key)
-        if mine:
-            self._ahead.do(partial(self._read_quietly, window.door, read, key))
-
-    def _join(self, window: "Window", key: _Key) -> tuple[_Read, bool]:
-        """The read to wait for, and whether it is the caller's to do."""
-        with self._lock:
+    def find(self, window: "Window", key: _Key) -> Any:
+        with self.lock:
             read = self._reads.get(key)
-            if read is not None and read.began > window.since:
-                return read, False
-            read = self._reads[key] = _Read(self._tick(), failed=True)
-            return read, True
-
-    def _read(self, door: Door, read: _Read, key: _Key) -> None:
+            mine = read is None or read.began < window.since
+            if read is None or mine:
+                read = self._reads[key] = _Read(self._tick())
+        if not mine:
+            return read.answer(window.door, key)
         try:
-            read.found = find(door, *key)
-            read.failed = False
-        finally:
-            self._end(read, key)
+            read.do(window.door, key)
+        except BaseException:
+            self._drop(key, read)
+            raise
+        return read.found
 
-    def _read_quietly(self, door: Door, read: _Read, key: _Key) -> None:
-        try:
-            self._read(door, read, key)
-        except Exception as problem:  # the pass that needs it reads it again, and tells
-            log.debug("%s %s/%s was not read ahead: %s", key[0].name, *key[1:], problem)
+    def ahead(self, key: _Key, task: Callable[[], None]) -> None:
+        """Let another thread do `task` some time, unless none is there for it."""
+        self._threads.do(partial(_quietly, key, task))
 
-    def _end(self, read: _Read, key: _Key) -> None:
-        if read.failed:
-            with self._lock:
-                if self._reads.get(key) is read:
-                    del self._reads[key]
-        read.ended.set()
+    def _drop(self, key: _Key, read: _Read) -> None:
+        with self.lock:
+            if self._reads.get(key) is read:
+                del self._reads[key]
 
     def _tick(self) -> int:
         self._moment += 1
@@ -156,16 +121,91 @@ class SharedReads:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The reads of one pass. What they give is shared: copy it before changing it."""
+    """The reads of one pass, for that pass's thread."""
 
     reads: SharedReads
     door: Door
     since: int
+    _own: dict[_Key, _Read] = field(default_factory=dict)
+    _asked: set[_Key] = field(default_factory=set)
 
     def find(self, resource: Resource[T], namespace: str, name: str) -> T | None:
-        """The object, or None when there is none. Any other failure is raised."""
-        return self.reads.find(self, resource, namespace, name)
+        """The object, or None when there is none. Any other failure is raised.
+
+        Read now, but for the first time where that was begun ahead.
+        """
+        key = (resource, namespace, name)
+        with self.reads.lock:
+            self._asked.add(key)
+            read = self._own.pop(key, None)
+        found: T | None = find(self.door, *key) if read is None else read.answer(self.door, key)
+        return found
+
+    def find_shared(self, resource: Resource[T], namespace: str, name: str) -> T | None:
+        """The same of what other passes read, too: copy it before changing it."""
+        found: T | None = self.reads.find(self, (resource, namespace, name))
+        return found
 
     def ahead(self, resource: Resource[Any], namespace: str, name: str) -> None:
-        """Begin to read what `find` will be asked for soon. Fails with `find`, if at all."""
-        self.reads.ahead(self, resource, namespace, name)
+        """Begin to read what `find` will be asked for soon, and nothing may happen before."""
+        key = (resource, namespace, name)
+        self.reads.ahead(key, partial(self._read_own, key))
+
+    def ahead_shared(self, resource: Resource[Any], namespace: str, name: str) -> None:
+        """The same for `find_shared`."""
+        key = (resource, namespace, name)
+        self.reads.ahead(key, partial(self._read_shared, key))
+
+    def _read_own(self, key: _Key) -> None:
+        with self.reads.lock:
+            if key in self._asked or not self.reads.is_open(self):
+                return
+            read = self._own[key] = _Read()
+        read.do(self.door, key)
+
+    def _read_shared(self, key: _Key) -> None:
+        with self.reads.lock:
+            if not self.reads.is_open(self):
+                return
+        self.reads.find(self, key)
+
+
+def _quietly(key: _Key, task: Callable[[], None]) -> None:
+    try:
+        task()
+    except Exception as problem:  # the pass that needs it reads it again, and tells
+        log.debug("%s %s/%s was not read ahead: %s", key[0].name, *key[1:], problem)
+
+
+class _Threads:
+    """Daemons, unlike an executor's: the process never waits for a server that does not answer."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._lock = threading.Lock()
+        self._started = self._closed = False
+        self._tasks: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+
+    def do(self, task: Callable[[], None]) -> None:
+        with self._lock:
+            if self._closed or not self._count:
+                return
+            if not self._started:
+                self._start()
+            self._tasks.put(task)
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            for _ in range(self._count):
+                self._tasks.put(None)
+
+    def _start(self) -> None:
+        self._started = True
+        for number in range(self._count):
+            threading.Thread(target=self._work, name=f"read-ahead-{number}", daemon=True).start()
+
+    def _work(self) -> None:
+        while (task := self._tasks.get()) is not None:
+            task()
+            del task  # it holds what was read

@@ -212,6 +212,11 @@ def _pod_age(pod: Pod) -> tuple[datetime, str]:
     return pod.metadata.creation_timestamp or _EPOCH, pod.metadata.name
 
 
+def is_bookkept(job: Job) -> bool:
+    """Whether it was read, and what it did is on the object."""
+    return job.metadata.annotations.get(keys.BOOKKEPT) == keys.TRUE
+
+
 def read_finished(
     door: Door, job: Job, op: Op, *, lock_version: Callable[[], str | None]
 ) -> FinishedRun:
@@ -220,7 +225,7 @@ def read_finished(
     No request is made for one that is bookkept. `lock_version` reads that of `state.lock`, and
     gives None when it could not be read.
     """
-    if job.metadata.annotations.get(keys.BOOKKEPT) == keys.TRUE:
+    if is_bookkept(job):
         return _from_annotations(job, op)
     pod = newest_pod(door, job)
     result, problem = read_result(pod)

@@ -42,6 +42,7 @@ BY_STATE = "state"
 
 _MANAGED = f"{keys.MANAGED}={keys.TRUE}"
 _VARIABLES = f"{keys.VARIABLES}={keys.TRUE}"
+_STRAY = f"{keys.TFSTATE}={keys.TRUE},{keys.TFSTATE_SUFFIX},{keys.MANAGED}!={keys.TRUE}"
 
 log = logging.getLogger(__name__)
 
@@ -120,6 +121,10 @@ class Caches:
         )
         self.secrets = self._informer(
             SECRETS.metadata_only(), labels=_MANAGED, indexes={BY_STATE: _state_index}
+        )
+        # Chunks by their names and labels alone, whoever made them: they would be no whole state.
+        self.stray_chunks = self._informer(
+            SECRETS.metadata_only(), labels=_STRAY, indexes={BY_STATE: _state_index}
         )
         self.service_accounts = self._informer(SERVICE_ACCOUNTS, labels=_MANAGED)
         self.role_bindings = self._informer(ROLE_BINDINGS, labels=_MANAGED)
@@ -229,7 +234,11 @@ class InformerReader:
             self._written[obj.key] = obj
 
     def state_secrets(self, owner: Owner) -> Sequence[str]:
-        found = self._caches.secrets.keys_by_index(BY_STATE, f"{owner.namespace}/{owner.suffix}")
+        value = f"{owner.namespace}/{owner.suffix}"
+        found = [
+            *self._caches.secrets.keys_by_index(BY_STATE, value),
+            *self._caches.stray_chunks.keys_by_index(BY_STATE, value),
+        ]
         return [name for _, name in found]
 
     def cluster(self, namespace: str, name: str) -> Cluster | None:

@@ -82,7 +82,7 @@ class Pass:
         self.paused = False
         self.records = Records()
         self.jobs: Sequence[Job] = ()  # as cached before anything was read
-        self.secrets: OwnSecrets | None = None  # not while a Job runs
+        self.secrets: OwnSecrets | None = None  # where the state could be read with the records
         self.books: Bookkeeping | None = None
         self.state: StateView | None = None  # None: not read in this pass
         self.inputs = Inputs()

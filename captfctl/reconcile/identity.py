@@ -61,7 +61,7 @@ def check(reads: Window, identity: Identity, namespace: str) -> Verdict:
         return _not_found("spec.identityRef names no identity")
     if identity.local:
         return _local(reads, identity, namespace)
-    found = reads.find(TERRAFORM_CLUSTER_IDENTITIES, "", identity.name)
+    found = reads.find_shared(TERRAFORM_CLUSTER_IDENTITIES, "", identity.name)
     if found is None:
         message = f"TerraformClusterIdentity {identity.name} does not exist"
         return _not_found(message, revoked=True)
@@ -75,7 +75,7 @@ def check(reads: Window, identity: Identity, namespace: str) -> Verdict:
 
 
 def _local(reads: Window, identity: Identity, namespace: str) -> Verdict:
-    secret = reads.find(SECRETS, namespace, identity.name)
+    secret = reads.find_shared(SECRETS, namespace, identity.name)
     if secret is None:
         return _secret_missing(namespace, identity.name)
     return Verdict(TRUE, "LocalSecret", source=secret)
@@ -97,7 +97,7 @@ def allows(reads: Window, identity: TerraformClusterIdentity, namespace: str) ->
         return False
     if matches_everything(allowed.selector):
         return True
-    found = reads.find(NAMESPACES, "", namespace)
+    found = reads.find_shared(NAMESPACES, "", namespace)
     if found is None:
         return False
     try:
@@ -110,7 +110,7 @@ def _source(reads: Window, identity: TerraformClusterIdentity) -> Verdict:
     ref = identity.spec.secret_ref
     if ref is None:
         return _not_found(f"TerraformClusterIdentity {identity.metadata.name} names no Secret")
-    secret = reads.find(SECRETS, ref.namespace, ref.name)
+    secret = reads.find_shared(SECRETS, ref.namespace, ref.name)
     if secret is None:
         return _secret_missing(ref.namespace, ref.name)
     missing = missing_keys(identity, secret)

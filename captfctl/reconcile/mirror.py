@@ -45,12 +45,12 @@ def source_hash(data: Mapping[str, bytes]) -> str:
 def ensure(door: Door, identity: str, source: Secret, owner: Owner, reads: Window) -> Mirrored:
     """Bring the mirror in the owner's namespace up to date and add the owner to its users.
 
-    The first look at it is one of `reads`. Writes nothing when nothing differs. Raises
-    `ForeignMirror`, and the door's errors.
+    The first look at it is one that other passes may share. Writes nothing when nothing differs.
+    Raises `ForeignMirror`, and the door's errors.
     """
     name = credentials_mirror(identity)
     reference = _reference(owner)
-    existing = reads.find(SECRETS, owner.namespace, name)
+    existing = reads.find_shared(SECRETS, owner.namespace, name)
     for _ in range(_ATTEMPTS):
         try:
             if existing is None:

@@ -22,6 +22,7 @@ from captfctl.reconcile.context import Pass
 from captfctl.reconcile.finish import finish
 from captfctl.reconcile.snapshot import snapshot
 from captfctl.state.owners import repair_owner_references
+from captfctl.state.reader import read_state
 
 
 def run_branch(p: Pass) -> Result:
@@ -40,8 +41,7 @@ def decide(p: Pass) -> Decision | Result:
         ended = deletion.before_state(p)
         if ended is not None:
             return ended
-    assert p.secrets is not None  # no Job runs
-    found = p.secrets.state()
+    found = p.secrets.state() if p.secrets is not None else read_state(p.env.door, p.owner)
     ended = deletion.retained_state(p, found)
     if ended is not None:
         return ended

@@ -1,10 +1,10 @@
 """The beginning of a pass proper (10 §5)."""
 
 from captfctl.jobs.reader import own_jobs
-from captfctl.jobs.results import is_finished
-from captfctl.model import names
+from captfctl.jobs.results import is_bookkept, is_finished
+from captfctl.model import keys, names
 from captfctl.model.conditions import FALSE, TRUE, UNKNOWN, Type
-from captfctl.model.resources import LEASES, SECRETS, TERRAFORM_CLUSTER_IDENTITIES
+from captfctl.model.resources import SECRETS, TERRAFORM_CLUSTER_IDENTITIES
 from captfctl.reconcile.context import Pass
 from captfctl.state import own_secrets
 from captfctl.state.own_secrets import OwnSecrets, find_own_secrets, read_own_secrets
@@ -34,9 +34,12 @@ def _first_visit(p: Pass) -> None:
 
 
 def _read(p: Pass, *, soon: bool) -> None:
-    """After the look at the Jobs: what ended before that has left its state. While a Job runs the
-    state is not read, for nothing is decided."""
-    if not all(is_finished(job) for job in p.jobs):
+    """The records; with them the state where nothing that this pass will do comes before that.
+
+    Elsewhere Jobs are read first, and the server is asked whether the cache shows all of them: the
+    state may be what one left that ended meanwhile.
+    """
+    if not _nothing_runs(p):
         p.records = read_records(p.env.door, p.owner)
         return
     found = _read_soon(p) if soon else None
@@ -44,13 +47,19 @@ def _read(p: Pass, *, soon: bool) -> None:
     p.records = p.secrets.records
 
 
+def _nothing_runs(p: Pass) -> bool:
+    """Nothing ran since the last pass, and `check_lag` will have nothing to ask for."""
+    read = all(is_finished(job) and is_bookkept(job) for job in p.jobs)
+    shown = p.obj.status.active_job is not None or keys.BLOCK_MOVE in p.obj.metadata.annotations
+    return read and not (shown or p.deleting or p.paused)
+
+
 def _read_soon(p: Pass) -> OwnSecrets | None:
     """In the least time rather than with the least work, where that gives the same: the cache knows
     of no further chunk. What comes later in the pass is begun, too."""
-    p.shared.ahead(LEASES, p.owner.namespace, names.state_lock(p.owner.suffix))
-    if not p.deleting and p.identity.name and not p.identity.local:
-        p.shared.ahead(TERRAFORM_CLUSTER_IDENTITIES, "", p.identity.name)
-        p.shared.ahead(SECRETS, p.owner.namespace, p.identity.secret)
+    if p.identity.name and not p.identity.local:
+        p.shared.ahead_shared(TERRAFORM_CLUSTER_IDENTITIES, "", p.identity.name)
+        p.shared.ahead_shared(SECRETS, p.owner.namespace, p.identity.secret)
     if list(p.env.cache.state_secrets(p.owner)) != [names.state_secret(p.owner.suffix)]:
         return None
     own_secrets.read_ahead(p.shared, p.owner)

@@ -20,7 +20,7 @@ from captfctl.state.record_store import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnSecrets:
-    """The Secrets as they were at one moment."""
+    """The Secrets as a pass read them, one after the other or all at once."""
 
     owner: Owner
     records: Records

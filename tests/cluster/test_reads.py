@@ -1,6 +1,7 @@
 """Live reads that passes at the same time have in common (10 §1)."""
 
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -12,9 +13,10 @@ from captfctl.cluster.reads import SharedReads, Window
 from captfctl.model.core import Secret
 from captfctl.model.meta import ObjectMeta
 from captfctl.model.resources import SECRETS
-from tests.local.support import new_store
+from tests.local.support import new_store, until
 
 NAME, NAMESPACE = "cloud", "default"
+HANGING = ("hangs-1", "hangs-2")
 
 
 class CountingDoor:
@@ -29,15 +31,16 @@ class CountingDoor:
         self.asked = threading.Event()
         self.answer = threading.Event()
         self.answer.set()
+        self.release = threading.Event()
 
-    def get(self, *args: Any) -> Any:
+    def get(self, resource: Any, name: str, namespace: str) -> Any:
         self.reads += 1
         self.asked.set()
-        assert self.answer.wait(30)
+        assert (self.release if name in HANGING else self.answer).wait(30)
         if self.failures:
             self.failures -= 1
             raise Unavailable("gone")
-        return self._door.get(*args)
+        return self._door.get(resource, name, namespace)
 
     def change(self) -> None:
         self._door.patch(SECRETS, NAME, NAMESPACE, {"data": {"k": "bmV3"}})
@@ -59,7 +62,7 @@ def shared() -> SharedReads:
 
 
 def find(window: Window) -> Secret | None:
-    return window.find(SECRETS, NAMESPACE, NAME)
+    return window.find_shared(SECRETS, NAMESPACE, NAME)
 
 
 def test_passes_at_the_same_time_share_a_read(door: CountingDoor, shared: SharedReads) -> None:
@@ -84,8 +87,8 @@ def test_a_pass_never_gets_what_was_read_before_it_began(
 
 def test_what_is_not_there_is_shared_too(door: CountingDoor, shared: SharedReads) -> None:
     with shared.window(door) as one, shared.window(door) as two:
-        assert one.find(SECRETS, NAMESPACE, "none") is None
-        assert two.find(SECRETS, NAMESPACE, "none") is None
+        assert one.find_shared(SECRETS, NAMESPACE, "none") is None
+        assert two.find_shared(SECRETS, NAMESPACE, "none") is None
     assert door.reads == 1
 
 
@@ -140,30 +143,118 @@ def test_an_error_is_only_that_of_the_pass_that_asked(
     assert door.reads == 2
 
 
-def test_what_is_read_ahead_is_there_when_it_is_asked_for(door: CountingDoor) -> None:
+def read_ahead(window: Window, name: str = NAME) -> None:
+    """Begin it, and wait until another thread has."""
+    window.door.asked.clear()
+    window.ahead(SECRETS, NAMESPACE, name)
+    assert window.door.asked.wait(30)
+
+
+@pytest.fixture
+def ahead() -> Iterator[SharedReads]:
     shared = SharedReads(threads=2)
-    door.answer.clear()
+    yield shared
+    shared.close()
+    until(lambda: not threads_ahead(), "the end of the threads")
+
+
+def threads_ahead() -> list[str]:
+    return [t.name for t in threading.enumerate() if t.name.startswith("read-ahead")]
+
+
+def test_what_was_read_ahead_is_the_answer_once(door: CountingDoor, ahead: SharedReads) -> None:
+    with ahead.window(door) as window:
+        read_ahead(window)
+        first = window.find(SECRETS, NAMESPACE, NAME)
+        assert first is not None
+        assert door.reads == 1
+        door.change()
+        assert window.find(SECRETS, NAMESPACE, NAME) != first
+    assert door.reads == 2
+
+
+def test_without_being_begun_ahead_every_read_is_one_of_its_own(
+    door: CountingDoor, shared: SharedReads
+) -> None:
     with shared.window(door) as window:
-        window.ahead(SECRETS, NAMESPACE, NAME)
-        assert door.asked.wait(30), "begun by another thread"
-        window.ahead(SECRETS, NAMESPACE, NAME)
-        door.answer.set()
+        window.ahead(SECRETS, NAMESPACE, NAME)  # there are no threads for it
+        assert window.find(SECRETS, NAMESPACE, NAME) == window.find(SECRETS, NAMESPACE, NAME)
+    assert door.reads == 2
+
+
+def test_what_is_shared_can_be_begun_ahead_too(door: CountingDoor, ahead: SharedReads) -> None:
+    with ahead.window(door) as window:
+        window.ahead_shared(SECRETS, NAMESPACE, NAME)
+        assert door.asked.wait(30)
         assert find(window) is not None
     assert door.reads == 1
-    shared.close()
 
 
-def test_a_failure_ahead_is_told_by_nobody_and_read_again(door: CountingDoor) -> None:
-    shared = SharedReads(threads=1)
+def test_a_failure_ahead_is_told_by_nobody_and_read_again(
+    door: CountingDoor, ahead: SharedReads
+) -> None:
     door.failures = 1
-    with shared.window(door) as window:
-        window.ahead(SECRETS, NAMESPACE, NAME)
-        assert find(window) is not None
+    with ahead.window(door) as window:
+        read_ahead(window)
+        assert window.find(SECRETS, NAMESPACE, NAME) is not None
     assert door.reads == 2
+
+
+def test_a_read_that_nobody_has_begun_is_not_waited_for(
+    door: CountingDoor, ahead: SharedReads
+) -> None:
+    with ahead.window(door) as other, ahead.window(door) as window:
+        for name in HANGING:
+            other.ahead(SECRETS, NAMESPACE, name)
+        until(lambda: door.reads == 2, "both threads hang")
+        window.ahead(SECRETS, NAMESPACE, NAME)
+        assert window.find(SECRETS, NAMESPACE, NAME) is not None
+        door.release.set()
+        ahead.close()
+        until(lambda: not threads_ahead(), "the end of what hung")
+    assert door.reads == 3, "nothing is read for a pass that has it already"
+
+
+def test_after_the_end_a_pass_reads_for_itself(door: CountingDoor, ahead: SharedReads) -> None:
+    with ahead.window(door) as window:
+        read_ahead(window)
+        ahead.close()
+        window.ahead(SECRETS, NAMESPACE, "none")
+        assert window.find(SECRETS, NAMESPACE, "none") is None
+        assert window.find(SECRETS, NAMESPACE, NAME) is not None
+
+
+def test_threads_start_with_the_first_read_ahead(door: CountingDoor) -> None:
+    shared = SharedReads(threads=3)
+    assert threads_ahead() == []
     shared.close()
 
 
-def test_without_threads_nothing_is_read_ahead(door: CountingDoor, shared: SharedReads) -> None:
-    with shared.window(door) as window:
+class Answer:
+    """Something that a weak reference can be had of."""
+
+
+def test_no_thread_keeps_what_it_read(ahead: SharedReads) -> None:
+    kept: list[weakref.ref[Answer]] = []
+
+    class Door:
+        def get(self, *_: Any) -> Answer:
+            answer = Answer()
+            kept.append(weakref.ref(answer))
+            return answer
+
+    with ahead.window(Door()) as window:
         window.ahead(SECRETS, NAMESPACE, NAME)
-    assert door.reads == 0
+        until(lambda: kept, "it is read")
+        assert window.find(SECRETS, NAMESPACE, NAME) is kept[0]()
+    del window
+    until(lambda: kept[0]() is None, "it is let go")
+
+
+def test_a_slow_pass_keeps_nothing_of_others_alive(door: CountingDoor, shared: SharedReads) -> None:
+    with shared.window(door):
+        for number in range(50):
+            with shared.window(door) as window:
+                window.find(SECRETS, NAMESPACE, f"own-{number}")
+                find(window)
+        assert len(shared._reads) == 1

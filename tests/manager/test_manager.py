@@ -1,6 +1,7 @@
 """The controller process as a library, over a store in memory."""
 
 import json
+import socket
 import threading
 import urllib.error
 import urllib.request
@@ -300,3 +301,14 @@ def test_settings_that_make_no_sense_are_refused(world: World):
         Manager(world.door, replace(SETTINGS, runner_image=""), world.clock)
     with pytest.raises(NotFound):
         world.door.get(LEASES, LEASE_NAME, "captf-system")
+
+
+def test_a_manager_that_cannot_be_made_leaves_no_thread(world: World):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        before = threading.active_count()
+        settings = replace(SETTINGS, health_addr=f"127.0.0.1:{taken.getsockname()[1]}")
+        with pytest.raises(EnvironmentFault):
+            Manager(world.door, settings, SystemClock())
+        assert threading.active_count() == before

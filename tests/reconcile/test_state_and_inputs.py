@@ -346,26 +346,22 @@ def test_a_job_that_ends_during_the_pass_is_never_judged_by_the_state_from_befor
     assert ready.running() == []
 
 
-def test_a_job_that_starts_and_ends_between_two_looks_is_waited_for(ready: World):
+def test_a_chunk_that_is_not_ours_stops_a_changed_object_too(ready: World):
+    suffix = ready.owner.suffix
+    stray = Secret(
+        metadata=ObjectMeta(
+            name=names.state_secret(suffix, 5),
+            namespace=NAMESPACE,
+            labels={
+                keys.TFSTATE: "true",
+                keys.TFSTATE_SUFFIX: suffix,
+                keys.TFSTATE_WORKSPACE: "default",
+            },
+        ),
+        data={keys.TFSTATE: b"x"},
+    )
+    ready.create(SECRETS, stray)
     ready.edit(variables('{"region":"eu-2"}'))
-    jobs = ready.cache.jobs_of(ready.owner)
     ready.run()
-    job = ready.active_job()
-
-    def then_ends(resource, *args, **options):
-        """The Job ends right after this pass has read the state."""
-        found = ready.door.list(resource, *args, **options)
-        if not finished(ready.door.get(JOBS, job.metadata.name, NAMESPACE)):
-            ready.runner.succeed(job)
-        return found
-
-    door = Overridden(ready.door, list={"secrets": then_ends})
-    assert ready.run(ready.env(door=door, cache=LateJobs(ready.cache, jobs))).requeue_after == 5
+    assert ready.reason("StateReadable") == "False/StateInconsistent"
     assert ready.running() == []
-    ready.run()
-    assert ready.reason("InputsApplied") == "True/InputsApplied"
-    assert ready.running() == []
-
-
-def finished(job: Any) -> bool:
-    return job.status.completion_time is not None

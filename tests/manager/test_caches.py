@@ -1,0 +1,54 @@
+"""The informers of a manager (50 §16.5)."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from captfctl.clock import SystemClock
+from captfctl.manager.caches import Caches, InformerReader
+from captfctl.manager.settings import ManagerSettings
+from captfctl.model import keys, names
+from captfctl.model.core import Secret
+from captfctl.model.meta import ObjectMeta
+from captfctl.model.resources import SECRETS
+from tests.local.support import until
+from tests.support.cluster_world import NAMESPACE, RUNNER_IMAGE, World
+
+
+@pytest.fixture
+def world() -> World:
+    world = World().populate()
+    world.apply()
+    return world
+
+
+@pytest.fixture
+def reader(world: World) -> Iterator[InformerReader]:
+    clock = SystemClock()
+    caches = Caches(world.door, ManagerSettings(runner_image=RUNNER_IMAGE), clock)
+    caches.start()
+    until(lambda: caches.synced)
+    yield InformerReader(caches)
+    assert caches.stop(10)
+
+
+def test_every_secret_that_claims_to_hold_state_is_known(world: World, reader: InformerReader):
+    base = names.state_secret(world.owner.suffix)
+    assert reader.state_secrets(world.owner) == [base]
+    labels = {keys.TFSTATE: "true", keys.TFSTATE_SUFFIX: world.owner.suffix}
+    for name, managed in (("ours", {keys.MANAGED: "true"}), ("other", {})):
+        meta = ObjectMeta(name=f"{base}-{name[:4]}", namespace=NAMESPACE, labels=labels | managed)
+        world.create(SECRETS, Secret(metadata=meta))
+    until(lambda: len(reader.state_secrets(world.owner)) == 3)
+
+
+def test_an_object_that_was_handed_out_is_the_callers_own(world: World, reader: InformerReader):
+    def change_what_was_handed_out() -> None:
+        reader.terraform_cluster(*world.key).metadata.annotations["changed"] = "here"
+        assert "changed" not in reader.terraform_cluster(*world.key).metadata.annotations
+
+    change_what_was_handed_out()
+    newer = world.obj
+    newer.metadata.resource_version = "999999"  # written, and not seen yet
+    reader.wrote(newer)
+    change_what_was_handed_out()
