@@ -163,7 +163,8 @@ def cut_watches(bench: Bench) -> None:
 
 
 def slow_answers(bench: Bench) -> None:
-    """Each answer comes 2 s late."""
+    """Each answer comes 2 s late: ten workers get five answers a second."""
+    bench.patience = 900.0
     proxy = bench.tcp_proxy()
     proxy.delay_answers(bench.long(0.5, 2.0))
     bench.fleet.create()
