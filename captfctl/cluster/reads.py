@@ -6,6 +6,7 @@ pass asks through its own `Window` and gets answers that are no older than that.
 beyond the last window that may use it; these are Secrets.
 """
 
+import contextlib
 import logging
 import queue
 import threading
@@ -74,6 +75,7 @@ class SharedReads:
         finally:
             with self.lock:
                 self._windows.remove(window.since)
+                window.forget()
                 self._forget()
 
     def close(self) -> None:
@@ -86,6 +88,8 @@ class SharedReads:
 
     def find(self, window: "Window", key: _Key) -> Any:
         with self.lock:
+            if not self.is_open(window):
+                return None  # read ahead, and not wanted any more
             read = self._reads.get(key)
             mine = read is None or read.began < window.since
             if read is None or mine:
@@ -164,10 +168,11 @@ class Window:
         read.do(self.door, key)
 
     def _read_shared(self, key: _Key) -> None:
-        with self.reads.lock:
-            if not self.reads.is_open(self):
-                return
         self.reads.find(self, key)
+
+    def forget(self) -> None:
+        """To be called with the lock held, when the pass is over."""
+        self._own.clear()
 
 
 def _quietly(key: _Key, task: Callable[[], None]) -> None:
@@ -183,27 +188,29 @@ class _Threads:
     def __init__(self, count: int) -> None:
         self._count = count
         self._lock = threading.Lock()
-        self._started = self._closed = False
+        self._started = 0
+        self._closed = False
         self._tasks: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
 
     def do(self, task: Callable[[], None]) -> None:
         with self._lock:
-            if self._closed or not self._count:
-                return
-            if not self._started:
-                self._start()
-            self._tasks.put(task)
+            if not self._closed and (self._started or self._start()):
+                self._tasks.put(task)
 
     def close(self) -> None:
         with self._lock:
             self._closed = True
-            for _ in range(self._count):
+            for _ in range(self._started):
                 self._tasks.put(None)
 
-    def _start(self) -> None:
-        self._started = True
-        for number in range(self._count):
-            threading.Thread(target=self._work, name=f"read-ahead-{number}", daemon=True).start()
+    def _start(self) -> int:
+        """How many there are now: fewer than wanted where the system gives no more."""
+        with contextlib.suppress(RuntimeError):
+            while self._started < self._count:
+                name = f"read-ahead-{self._started}"
+                threading.Thread(target=self._work, name=name, daemon=True).start()
+                self._started += 1
+        return self._started
 
     def _work(self) -> None:
         while (task := self._tasks.get()) is not None:

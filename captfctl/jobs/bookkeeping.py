@@ -7,7 +7,6 @@ from datetime import datetime
 
 from captfctl.cluster.door import Door
 from captfctl.cluster.errors import ApiError, NotFound
-from captfctl.cluster.reads import Window
 from captfctl.jobs.apply_condition import apply_condition
 from captfctl.jobs.counting import CountedRun, Retries, count, outcome_note
 from captfctl.jobs.drift import Stamps, drift_condition, drift_job_condition, stamps
@@ -38,7 +37,7 @@ from captfctl.model.owner import Owner
 from captfctl.model.resources import SECRETS
 from captfctl.model.status import CommonStatus, LastRun
 from captfctl.model.terraform import DriftAction, JobPolicy
-from captfctl.state.lock import StateLock, lock_version, read_lock
+from captfctl.state.lock import StateLock, find_lock, lock_version, read_lock
 from captfctl.state.records import Records
 
 __all__ = [
@@ -59,7 +58,8 @@ class BooksInput:
     """The object as this pass read it, as far as bookkeeping needs it.
 
     `paused`: a Job that could not pull its image was deleted so that it does not hold a move, and
-    what the conditions say of that stays until the pause is over (11 §7).
+    what the conditions say of that stays until the pause is over (11 §7). `lock`: as this pass read
+    it already, which may only be where no Job is there to be read.
     """
 
     owner: Owner
@@ -69,6 +69,7 @@ class BooksInput:
     drift_action: DriftAction = DriftAction.REPORT
     deleting: bool = False
     paused: bool = False
+    lock: StateLock | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,15 +118,13 @@ class Bookkeeping:
         )
 
 
-def keep_books(
-    reads: Window, jobs: Sequence[Job], leases: Leases, given: BooksInput
-) -> Bookkeeping:
+def keep_books(door: Door, jobs: Sequence[Job], leases: Leases, given: BooksInput) -> Bookkeeping:
     """Steps 1 to 11 of 11 §8. An error leaves nothing marked: the next pass repeats it all.
 
-    `jobs` are the owner's as cached. What `reads` gave is the lock; everything else is read anew.
+    `jobs` are the owner's as cached.
     """
-    door, owner, status, policy = reads.door, given.owner, given.status, given.policy
-    runs = _read(reads, owner, jobs)
+    owner, status, policy = given.owner, given.status, given.policy
+    runs = _read(door, owner, jobs)
     active = _active(jobs)
     failed = {op: failures(runs, op) for op in Op}
 
@@ -140,7 +139,7 @@ def keep_books(
 
     successful_limit, failure_limit = history_limits(policy)
     pruned = prune(door, jobs, successful=successful_limit, failed=failure_limit)
-    lock = read_lock(reads, owner) if active is None else None
+    lock = given.lock or (read_lock(door, owner) if active is None else None)
     _release(leases, owner, runs)
     newest = runs[0] if runs else None
     image, runtime = runtime_of(newest)
@@ -170,21 +169,21 @@ def keep_books(
     )
 
 
-def _read(reads: Window, owner: Owner, jobs: Sequence[Job]) -> list[FinishedRun]:
-    version = _LockVersion(reads, owner)
+def _read(door: Door, owner: Owner, jobs: Sequence[Job]) -> list[FinishedRun]:
+    version = _LockVersion(door, owner)
     runs = []
     for job in jobs:
         op = op_of(job)
         if op is not None and is_finished(job):
-            runs.append(read_finished(reads.door, job, op, lock_version=version))
+            runs.append(read_finished(door, job, op, lock_version=version))
     return newest_first(runs)
 
 
 class _LockVersion:
     """Read at most once, and only when a silent apply has to be judged (11 §12)."""
 
-    def __init__(self, reads: Window, owner: Owner) -> None:
-        self._reads, self._owner = reads, owner
+    def __init__(self, door: Door, owner: Owner) -> None:
+        self._door, self._owner = door, owner
         self._known = False
         self._version: str | None = None
 
@@ -196,7 +195,7 @@ class _LockVersion:
     def _read(self) -> str | None:
         owner = self._owner
         try:
-            return lock_version(self._reads, owner)
+            return lock_version(find_lock(self._door, owner))
         except ApiError as error:
             log.info("the state lock of %s/%s was not read: %s", owner.namespace, owner.name, error)
             return None  # no evidence

@@ -26,7 +26,7 @@ from captfctl.jobs.prune import delete_job
 from captfctl.jobs.results import is_finished
 from captfctl.jobs.run import RunSpec
 from captfctl.model import keys, names
-from captfctl.model.core import Job
+from captfctl.model.core import Job, Lease
 from captfctl.model.events import Note
 from captfctl.model.meta import ObjectMeta, whole_seconds
 from captfctl.model.ops import Op
@@ -108,16 +108,14 @@ class Starter:
         *,
         explanation: str,
         lock: StateLock | None = None,
-        held: ObjectMeta | None = None,
     ) -> Started | Deferred:
         """Start the run, or adopt it.
 
-        `explanation` ends the note of `JobCreated`. `held` is the object's metadata as the server
-        had it when it was told to hold moves; without, that is done here. Raises the door's errors;
-        whether the leases were given back then follows 11 §6.
+        `explanation` ends the note of `JobCreated`. Raises the door's errors; whether the leases
+        were given back then follows 11 §6.
         """
         try:
-            job = self._prepare(run, held)
+            job = self._prepare(run)
         except Exception:
             self.give_back(run)
             raise
@@ -134,9 +132,9 @@ class Starter:
             notes=self._notes(run, explanation, lock),
         )
 
-    def _prepare(self, run: RunSpec, held: ObjectMeta | None) -> Job | Deferred:
+    def _prepare(self, run: RunSpec) -> Job | Deferred:
         """Steps 1 to 7: nothing exists yet that would have to be taken back by hand."""
-        live = held or self._block_move(run.owner)
+        live = self._block_move(run.owner)
         with self._shared.window(self._door) as reads:
             _read_ahead(reads, run)
             if self._paused(reads, run.owner, live):
@@ -144,7 +142,7 @@ class Starter:
                 self.give_back(run)
                 return Deferred("paused meanwhile", block_move=False)
             if run.op is Op.APPLY:
-                run = replace(run, state_lock_version=lock_version(reads, run.owner))
+                run = replace(run, state_lock_version=lock_version(_lock(reads, run.owner)))
             if run.fingerprinted:
                 ensure_plan_key(reads, run.owner, self._random_bytes)
         job = build_job(run, self._settings)
@@ -294,6 +292,10 @@ class Starter:
             text = f"the run removes the state lock {run.force_unlock} of {holder}, which is gone"
             notes.append(Note("ForceUnlocked", text, warning=True, job=run.name))
         return tuple(notes)
+
+
+def _lock(reads: Window, owner: Owner) -> Lease | None:
+    return reads.find(LEASES, owner.namespace, names.state_lock(owner.suffix))
 
 
 def _read_ahead(reads: Window, run: RunSpec) -> None:

@@ -32,6 +32,7 @@ _REFRESH_SECONDS = 5.0
 
 _UNKNOWN_RETRY = 5.0
 _SYNC_RETRY = 0.2
+_UNHEARD_RETRY = 0.5
 
 log = logging.getLogger(__name__)
 Resources = Callable[[], Iterable[Resource[Any]]]
@@ -190,9 +191,15 @@ class GarbageCollector:
             (kind, obj)
             for kind in self._all()
             if kind.resource.namespaced or not namespace
-            for obj in self._door.list(kind.resource, namespace).items
+            for obj in self._listed(kind, namespace)
             if uid in _owner_uids(obj)
         ]
+
+    def _listed(self, kind: _Kind, namespace: str) -> list[PartialObject]:
+        try:
+            return self._door.list(kind.resource, namespace).items
+        except NotFound:  # it is not served any more
+            return []
 
     # The work.
 
@@ -213,7 +220,7 @@ class GarbageCollector:
         if ORPHAN in obj.metadata.finalizers:
             self._orphan(kind, obj)
         elif FOREGROUND_DELETION in obj.metadata.finalizers:
-            self._wait_for_dependents(kind, obj)
+            return self._wait_for_dependents(kind, obj)
         return Result()
 
     def _judge(self, kind: _Kind, obj: PartialObject) -> Result:
@@ -263,16 +270,17 @@ class GarbageCollector:
             return
         log.info("%s %s/%s lost its owners", kind.resource.kind, metadata.namespace, metadata.name)
 
-    def _wait_for_dependents(self, kind: _Kind, obj: PartialObject) -> None:
+    def _wait_for_dependents(self, kind: _Kind, obj: PartialObject) -> Result:
         uid = obj.metadata.uid
-        blocking = [(k, d) for k, d in self._dependents(uid) if _blocks(d, uid)]
-        if not blocking:
-            blocking = [(k, d) for k, d in self._live_dependents(obj) if _blocks(d, uid)]
+        heard = [(k, d) for k, d in self._dependents(uid) if _blocks(d, uid)]
+        blocking = heard or [(k, d) for k, d in self._live_dependents(obj) if _blocks(d, uid)]
         if not blocking:
             self._drop_finalizer(kind, obj, FOREGROUND_DELETION)
         for dependents, dependent in blocking:
             if not dependent.deleting:
                 self._add(dependents.resource, dependent.metadata)
+        # One that was never heard of may go unheard as well.
+        return Result(requeue_after=_UNHEARD_RETRY if blocking and not heard else 0.0)
 
     def _orphan(self, kind: _Kind, obj: PartialObject) -> None:
         uid = obj.metadata.uid

@@ -9,7 +9,7 @@ from captfctl.reconcile.context import Pass
 def keep(p: Pass) -> Bookkeeping:
     """Read, count and prune; set the conditions that follow, except `ApplyJobSucceeded`, which is
     decided at the end of the pass."""
-    books = keep_books(p.shared, p.jobs, p.env.leases, _given(p))
+    books = keep_books(p.env.door, p.jobs, p.env.leases, _given(p))
     p.books, p.records = books, books.records
     p.record(*books.notes)
     for run in books.counted:
@@ -36,6 +36,7 @@ def _given(p: Pass) -> BooksInput:
         drift_action=p.config.drift_action,
         deleting=p.deleting,
         paused=p.paused,
+        lock=p.lock,
     )
 
 

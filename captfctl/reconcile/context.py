@@ -15,7 +15,7 @@ from captfctl.model import keys
 from captfctl.model.conditions import Conditions, ConditionValue, Type
 from captfctl.model.core import Job
 from captfctl.model.events import Note
-from captfctl.model.meta import Condition, ObjectMeta
+from captfctl.model.meta import Condition
 from captfctl.model.owner import Owner
 from captfctl.model.resources import TERRAFORM_CLUSTERS
 from captfctl.model.status import Initialization
@@ -24,6 +24,7 @@ from captfctl.reconcile.env import Env
 from captfctl.reconcile.identity import Identity
 from captfctl.reconcile.owners import KIND, Gate, OwnerLookup, cluster_name
 from captfctl.reconcile.patch import document, merge_patch
+from captfctl.state.lock import StateLock
 from captfctl.state.own_secrets import OwnSecrets
 from captfctl.state.reader import State
 from captfctl.state.records import Records
@@ -82,6 +83,7 @@ class Pass:
         self.paused = False
         self.records = Records()
         self.jobs: Sequence[Job] = ()  # as cached before anything was read
+        self.lock: StateLock | None = None  # where it could be read first
         self.secrets: OwnSecrets | None = None  # where the state could be read with the records
         self.books: Bookkeeping | None = None
         self.state: StateView | None = None  # None: not read in this pass
@@ -159,18 +161,14 @@ class Pass:
         finalizers = self.obj.metadata.finalizers
         self.obj.metadata.finalizers = [f for f in finalizers if f != keys.CLUSTER_FINALIZER]
 
-    def write_now(self, change: Change, *, status: bool = False) -> ObjectMeta | None:
-        """Make one change on the server now (10 §3). Raises `Conflict` on an outdated object.
-
-        The metadata as the server then has it; None when the server has it so already.
-        """
+    def write_now(self, change: Change, *, status: bool = False) -> None:
+        """Make one change on the server now (10 §3). Raises `Conflict` on an outdated object."""
         target = TERRAFORM_CLUSTERS.copy(self.stored)
         change(target)
         patch = merge_patch(document(self.stored), document(target))
         if patch:
             self._patch(patch, "status" if status else "")
         change(self.obj)
-        return self.stored.metadata if patch else None
 
     def persist(self) -> None:
         """The one deferred patch: what differs from the server, nothing when nothing does.

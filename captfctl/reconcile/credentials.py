@@ -72,7 +72,7 @@ def _nothing_to_copy(p: Pass, verdict: identities.Verdict) -> None:
 
 def _bring_up_to_date(p: Pass, source: Secret) -> None:
     if not p.identity.local:
-        done = mirror.ensure(p.env.door, p.identity.name, source, p.owner, p.shared)
+        done = mirror.ensure(p.env.door, p.identity.name, source, p.owner)
         if done.created:
             text = f"identity {p.identity.name} copied to Secret {p.identity.secret}"
             p.record(Note("MirrorCreated", text, Action.CREDENTIALS))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from captfctl.cluster.door import Door
 from captfctl.cluster.errors import AlreadyExists, Conflict, NotFound
-from captfctl.cluster.reads import Window, find
+from captfctl.cluster.reads import find
 from captfctl.errors import CaptfError
 from captfctl.model import keys
 from captfctl.model.core import Secret
@@ -42,24 +42,23 @@ def source_hash(data: Mapping[str, bytes]) -> str:
     return digest.hexdigest()
 
 
-def ensure(door: Door, identity: str, source: Secret, owner: Owner, reads: Window) -> Mirrored:
+def ensure(door: Door, identity: str, source: Secret, owner: Owner) -> Mirrored:
     """Bring the mirror in the owner's namespace up to date and add the owner to its users.
 
-    The first look at it is one that other passes may share. Writes nothing when nothing differs.
-    Raises `ForeignMirror`, and the door's errors.
+    Writes nothing when nothing differs. Raises `ForeignMirror`, and the door's errors.
     """
     name = credentials_mirror(identity)
     reference = _reference(owner)
-    existing = reads.find_shared(SECRETS, owner.namespace, name)
     for _ in range(_ATTEMPTS):
+        existing = find(door, SECRETS, owner.namespace, name)
         try:
             if existing is None:
                 fresh = _fresh(name, identity, source, owner.namespace, reference)
                 door.create(SECRETS, fresh, owner.namespace)
                 return Mirrored(created=True)
-            return _update(door, SECRETS.copy(existing), identity, source, reference)
-        except (AlreadyExists, Conflict, NotFound):  # somebody was faster: look again
-            existing = find(door, SECRETS, owner.namespace, name)
+            return _update(door, existing, identity, source, reference)
+        except (AlreadyExists, Conflict, NotFound):
+            continue  # somebody was faster: look again
     raise Conflict(f"Secret {owner.namespace}/{name} keeps changing while it is brought up to date")
 
 

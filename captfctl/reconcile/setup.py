@@ -4,10 +4,10 @@ from captfctl.jobs.reader import own_jobs
 from captfctl.jobs.results import is_bookkept, is_finished
 from captfctl.model import keys, names
 from captfctl.model.conditions import FALSE, TRUE, UNKNOWN, Type
-from captfctl.model.resources import SECRETS, TERRAFORM_CLUSTER_IDENTITIES
+from captfctl.model.resources import TERRAFORM_CLUSTER_IDENTITIES
 from captfctl.reconcile.context import Pass
-from captfctl.state import own_secrets
-from captfctl.state.own_secrets import OwnSecrets, find_own_secrets, read_own_secrets
+from captfctl.state.lock import read_lock
+from captfctl.state.own_secrets import OwnSecrets, find_own_secrets, read_own_secrets, records_ahead
 from captfctl.state.records import read_records
 
 
@@ -42,7 +42,10 @@ def _read(p: Pass, *, soon: bool) -> None:
     if not _nothing_runs(p):
         p.records = read_records(p.env.door, p.owner)
         return
-    found = _read_soon(p) if soon else None
+    if soon:
+        _begin(p)
+    p.lock = read_lock(p.env.door, p.owner)  # whoever held it before has left his state
+    found = _find_soon(p) if soon else None
     p.secrets = found or read_own_secrets(p.env.door, p.owner)
     p.records = p.secrets.records
 
@@ -54,13 +57,17 @@ def _nothing_runs(p: Pass) -> bool:
     return read and not (shown or p.deleting or p.paused)
 
 
-def _read_soon(p: Pass) -> OwnSecrets | None:
-    """In the least time rather than with the least work, where that gives the same: the cache knows
-    of no further chunk. What comes later in the pass is begun, too."""
+def _begin(p: Pass) -> None:
+    """Somebody waits for this pass: begin what may be read in any order."""
     if p.identity.name and not p.identity.local:
         p.shared.ahead_shared(TERRAFORM_CLUSTER_IDENTITIES, "", p.identity.name)
-        p.shared.ahead_shared(SECRETS, p.owner.namespace, p.identity.secret)
+    records_ahead(p.shared, p.owner)
+
+
+def _find_soon(p: Pass) -> OwnSecrets | None:
+    """In the least time rather than with the least work, where that gives the same: the cache knows
+    of no further chunk, and one that it has not seen yet can only be a stale tail of a whole base.
+    """
     if list(p.env.cache.state_secrets(p.owner)) != [names.state_secret(p.owner.suffix)]:
         return None
-    own_secrets.read_ahead(p.shared, p.owner)
     return find_own_secrets(p.shared, p.owner)

@@ -7,7 +7,7 @@ import msgspec
 
 from captfctl.cluster.door import Door
 from captfctl.cluster.errors import NotFound
-from captfctl.cluster.reads import Window
+from captfctl.cluster.reads import find
 from captfctl.model import keys, names
 from captfctl.model.conditions import cut
 from captfctl.model.core import Lease
@@ -67,14 +67,18 @@ class StateLock:
 FREE = StateLock(holder=LockHolder.FREE)
 
 
-def read_lock(reads: Window, owner: Owner) -> StateLock:
+def find_lock(door: Door, owner: Owner) -> Lease | None:
+    return find(door, LEASES, owner.namespace, names.state_lock(owner.suffix))
+
+
+def read_lock(door: Door, owner: Owner) -> StateLock:
     """Read the lock live. To be asked only when no Job of the object is active."""
-    lease = reads.find(LEASES, owner.namespace, names.state_lock(owner.suffix))
+    lease = find_lock(door, owner)
     if lease is None or not lease.spec.holder_identity:
         return FREE
     info = _info(lease)
     return StateLock(
-        holder=_judge(reads.door, owner, info.who),
+        holder=_judge(door, owner, info.who),
         id=info.id or lease.spec.holder_identity,
         who=info.who,
         operation=info.operation,
@@ -82,9 +86,8 @@ def read_lock(reads: Window, owner: Owner) -> StateLock:
     )
 
 
-def lock_version(reads: Window, owner: Owner) -> str:
+def lock_version(lease: Lease | None) -> str:
     """The lock Lease's resourceVersion, `none` without a Lease."""
-    lease = reads.find(LEASES, owner.namespace, names.state_lock(owner.suffix))
     return lease.metadata.resource_version if lease else NO_LEASE
 
 

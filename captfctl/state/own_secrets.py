@@ -62,9 +62,9 @@ def find_own_secrets(reads: Window, owner: Owner) -> OwnSecrets | None:
     return None if isinstance(found.state(), Unreadable) else found
 
 
-def read_ahead(reads: Window, owner: Owner) -> None:
-    """Begin what `find_own_secrets` reads."""
-    for name in (names.state_secret(owner.suffix), attempt_name(owner), applied_name(owner)):
+def records_ahead(reads: Window, owner: Owner) -> None:
+    """Begin what `find_own_secrets` reads besides the state."""
+    for name in (attempt_name(owner), applied_name(owner)):
         reads.ahead(SECRETS, owner.namespace, name)
 
 

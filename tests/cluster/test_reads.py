@@ -251,6 +251,41 @@ def test_no_thread_keeps_what_it_read(ahead: SharedReads) -> None:
     until(lambda: kept[0]() is None, "it is let go")
 
 
+def test_what_was_read_for_a_pass_goes_with_it(ahead: SharedReads) -> None:
+    kept: dict[str, weakref.ref[Answer]] = {}
+    hanging, release = threading.Event(), threading.Event()
+
+    class Door:
+        def get(self, resource: Any, name: str, namespace: str) -> Answer:
+            if name in HANGING:
+                hanging.set()
+                assert release.wait(30)
+            answer = Answer()
+            kept[name] = weakref.ref(answer)
+            return answer
+
+    with ahead.window(Door()) as window:
+        window.ahead(SECRETS, NAMESPACE, NAME)
+        until(lambda: kept, "it is read")
+        window.ahead(SECRETS, NAMESPACE, HANGING[0])
+        assert hanging.wait(30)
+    until(lambda: kept[NAME]() is None, "it is let go while another read hangs")
+    release.set()
+
+
+def test_a_system_without_threads_to_give_is_one_without_reading_ahead(
+    door: CountingDoor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with SharedReads(threads=2).window(door) as window:
+        window.ahead(SECRETS, NAMESPACE, NAME)
+        assert window.find(SECRETS, NAMESPACE, NAME) is not None
+    assert door.reads == 1
+
+
 def test_a_slow_pass_keeps_nothing_of_others_alive(door: CountingDoor, shared: SharedReads) -> None:
     with shared.window(door):
         for number in range(50):

@@ -20,7 +20,6 @@ from captfctl.model.terraform import DriftAction, JobPolicy
 from captfctl.state.lock import LockHolder
 from captfctl.state.records import RunInputs, read_records, write_attempt
 from tests.support.clock import START
-from tests.support.doors import live
 from tests.support.faults import WRITES, HookedDoor, failing
 from tests.support.runs import FILES, IMAGE, NAMESPACE, World, run_result
 
@@ -36,7 +35,7 @@ def keep(world: World, door: Any = None, **given: Any) -> Bookkeeping:
     }
     leases = Leases(door, world.reader, world.clock)
     jobs = own_jobs(world.reader, world.owner)
-    return keep_books(live(door), jobs, leases, BooksInput(**facts))
+    return keep_books(door, jobs, leases, BooksInput(**facts))
 
 
 def condition(kind: Type, value: ConditionValue) -> Condition:

@@ -16,7 +16,6 @@ from captfctl.model.ops import Op
 from captfctl.model.resources import JOBS, SECRETS, TERRAFORM_CLUSTERS
 from captfctl.model.terraform import JobPolicy
 from captfctl.state.records import read_records
-from tests.support.doors import live
 from tests.support.faults import WRITES, Crash, HookedDoor, crashing_after
 from tests.support.runs import IMAGE, NAMESPACE, RUNNER, World, fixed_bytes, run_result
 
@@ -34,7 +33,7 @@ def one_pass(world: World, door: Any) -> None:
         policy=JobPolicy(),
     )
     jobs = own_jobs(world.reader, world.owner)
-    books = keep_books(live(door), jobs, leases, given)
+    books = keep_books(door, jobs, leases, given)
     mark_bookkept(door, books.unread)
     if books.active is not None:
         check_stuck(

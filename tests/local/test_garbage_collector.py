@@ -159,7 +159,7 @@ def test_a_dependent_not_heard_of_yet_goes_before_its_owner(unheard: Door) -> No
     dependent(unheard, "below", reference(owner(unheard, "top"), blockOwnerDeletion=True))
     delete(unheard, "top", Propagation.FOREGROUND)
     until(lambda: not exists(unheard, SECRETS, "below"))
-    assert exists(unheard, CONFIG_MAPS, "top")
+    until(lambda: not exists(unheard, CONFIG_MAPS, "top"))
 
 
 def test_an_owner_is_known_by_its_uid_not_by_its_name(door: Door) -> None:

@@ -19,7 +19,7 @@ from captfctl.model.terraform import IdentityKind, IdentityRef, JobPolicy
 from captfctl.reconcile import mirror
 from captfctl.reconcile.selectors import matches
 from tests.support.cluster_world import NAMESPACE, World
-from tests.support.doors import Overridden, live
+from tests.support.doors import Overridden
 
 MIRROR = "captf-creds-cloud"
 
@@ -200,7 +200,7 @@ def other_user(world: World, name: str = "other") -> Owner:
 def test_a_mirror_goes_with_its_last_user(ready: World):
     source = ready.door.get(SECRETS, "cloud", "captf-system")
     other = other_user(ready)
-    mirror.ensure(ready.door, "cloud", source, other, live(ready.door))
+    mirror.ensure(ready.door, "cloud", source, other)
     assert not mirror.drop_user(ready.door, "cloud", ready.owner)
     assert [ref.uid for ref in ready.secret(MIRROR).metadata.owner_references] == [other.uid]
     assert mirror.drop_user(ready.door, "cloud", other)

@@ -1,21 +1,16 @@
 """Crashes, lost answers, stale caches, two managers: what one pass leaves for the next
 (10 §22.46 to 59, 11 §10.7, §17.54; 31 §9)."""
 
-from dataclasses import replace
-from typing import Any
-
 import pytest
 
 from captfctl.cluster.errors import Conflict, Unavailable
-from captfctl.cluster.reads import SharedReads
 from captfctl.jobs.leases import LeaseClaim
 from captfctl.model import keys, names
 from captfctl.model.ops import Op
 from captfctl.model.owner import Owner
-from captfctl.model.resources import JOBS, PODS, SECRETS, TERRAFORM_CLUSTERS
+from captfctl.model.resources import JOBS, SECRETS, TERRAFORM_CLUSTERS
 from captfctl.model.status import ActiveJob
 from captfctl.reconcile import DoorCache
-from captfctl.state.records import read_records
 from tests.support.cluster_world import NAMESPACE, World, annotated, variables
 from tests.support.doors import Failing, Overridden
 
@@ -390,84 +385,3 @@ def test_a_start_that_fails_before_its_job_gives_the_leases_back(ready: World):
         ready.run(ready.env(Overridden(ready.writes, patch={"terraformclusters": stale})))
     assert ready.leases() == []
     assert ready.running() == []
-
-
-class Unseen:
-    """A cache to which the object's Jobs have not come yet."""
-
-    def __init__(self, cache: Any) -> None:
-        self._cache = cache
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._cache, name)
-
-    def jobs_of(self, owner: Any) -> Any:
-        return []
-
-
-def test_a_deletion_never_goes_by_the_state_from_before_an_unseen_job_ended(world: World):
-    world.settle(2)
-    job = world.active_job()
-    world.runner.start(job)
-    lost = {"status": {"activeJob": None}}  # the write that ended the start was lost
-    world.door.patch(TERRAFORM_CLUSTERS, world.key[1], NAMESPACE, lost, subresource="status")
-    world.delete()
-
-    def ending(resource, name, *args, **options):
-        """The Job ends while the pass works: before it looks at the run lease."""
-        if name == world.owner.run_lease and world.running():
-            world.runner.succeed(job)
-        return world.door.get(resource, name, *args, **options)
-
-    door = Overridden(world.door, get={"leases": ending})
-    world.run(world.env(door=door, cache=Unseen(world.cache)))
-    assert not world.gone
-    assert world.active_job().metadata.labels[keys.OP] == "destroy"
-    assert world.secret(names.state_secret(world.owner.suffix)) is not None
-
-
-def test_the_lock_tells_of_a_silent_apply_only_when_it_is_read_after_the_pods(world: World):
-    world.settle(2)
-    job = world.active_job()
-    world.runner.start(job)
-    world.runner.end(job, ok=False, result=None, reason="DeadlineExceeded", pod=True)
-    (pod,) = world.pods()
-    world.edit(variables('{"region":"eu-2"}'))
-
-    def outliving(resource, *args, **options):
-        """The pod outlives its Job, takes the lock and goes, just before it is looked for."""
-        if world.pods():
-            world.runner.lock(job)
-            world.door.delete(PODS, pod.metadata.name, NAMESPACE, grace_period_seconds=0)
-        return world.door.list(resource, *args, **options)
-
-    shared = SharedReads(threads=4)
-    door = Overridden(world.door, list={"pods": outliving})
-    world.run(replace(world.env(door=door), shared=shared))
-    shared.close()
-    assert read_records(world.door, world.owner).marks.interrupted_apply == job.metadata.name
-    assert world.running() == []
-
-
-def test_what_finished_is_counted_although_the_state_cannot_be_read(world: World):
-    world.settle(2)
-    world.runner.succeed(world.active_job())
-
-    def unreadable(resource, *args, labels="", **options):
-        if keys.TFSTATE_SUFFIX in labels:
-            raise Unavailable("the server is away")
-        return world.door.list(resource, *args, labels=labels, **options)
-
-    with pytest.raises(Unavailable):
-        world.run(world.env(door=Overridden(world.door, list={"secrets": unreadable})))
-    assert world.leases() == []
-    assert world.obj.status.last_run is not None
-
-
-def test_a_job_of_an_operation_that_is_not_known_here_is_no_reason_to_fail(ready: World):
-    ready.edit(variables('{"region":"eu-2"}'))
-    ready.run()
-    job = ready.active_job()
-    unknown = {"metadata": {"labels": {keys.OP: "an-operation-of-a-later-version"}}}
-    ready.door.patch(JOBS, job.metadata.name, NAMESPACE, unknown)
-    ready.run()

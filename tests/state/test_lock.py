@@ -7,13 +7,12 @@ import pytest
 from captfctl.model import core, keys, names
 from captfctl.model.meta import ObjectMeta
 from captfctl.model.resources import LEASES, PODS
-from captfctl.state.lock import LockHolder, StateLock, lock_version, read_lock
-from tests.support.doors import live
+from captfctl.state.lock import LockHolder, StateLock, find_lock, lock_version, read_lock
 from tests.support.runs import NAMESPACE, World
 
 
 def judged(world: World) -> StateLock:
-    return read_lock(live(world.door), world.owner)
+    return read_lock(world.door, world.owner)
 
 
 def lock(world: World, who: str | None, *, holder: str = "lease-holder", info: str = "") -> None:
@@ -98,10 +97,10 @@ def test_lock_whose_info_does_not_parse_is_foreign(info):
 
 def test_lock_version_changes_with_every_lock_and_unlock():
     world = World()
-    assert lock_version(live(world.door), world.owner) == "none"
+    assert lock_version(find_lock(world.door, world.owner)) == "none"
     lock(world, "jane@laptop")
-    before = lock_version(live(world.door), world.owner)
+    before = lock_version(find_lock(world.door, world.owner))
     name = names.state_lock(world.owner.suffix)
     world.door.patch(LEASES, name, NAMESPACE, {"spec": {"holderIdentity": None}})
     assert before != "none"
-    assert lock_version(live(world.door), world.owner) != before
+    assert lock_version(find_lock(world.door, world.owner)) != before
