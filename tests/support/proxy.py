@@ -13,9 +13,12 @@ Between a client and a server:
 """
 
 import contextlib
+import select
 import socket
 import struct
 import threading
+import time
+from collections import deque
 from collections.abc import Iterator
 
 _CHUNK = 65536
@@ -70,7 +73,7 @@ class FaultProxy:
             self._resets = count
 
     def delay_answers(self, seconds: float) -> None:
-        """Hold every piece of an answer back for `seconds`."""
+        """Every piece of an answer comes `seconds` late; the next one need not wait for it."""
         self._delay = seconds
 
     def hang(self) -> None:
@@ -133,17 +136,37 @@ class FaultProxy:
 
     def _pump(self, source: socket.socket, sink: socket.socket, answers: bool) -> None:
         with contextlib.suppress(OSError):
-            while data := source.recv(_CHUNK):
+            late: deque[tuple[float, bytes]] = deque()
+            while data := self._received(source, sink, late):
                 if answers and self._takes_reset():
                     _reset(sink)
                     _reset(source)
                     return
-                if answers and self._delay:
-                    self._closed.wait(self._delay)
-                self._open.wait()
-                sink.sendall(data)
+                due = time.monotonic() + (self._delay if answers else 0.0)
+                late.append((due, data))
+                self._deliver(sink, late)
+            while late:
+                self._closed.wait(max(0.0, late[0][0] - time.monotonic()))
+                self._deliver(sink, late)
             self._open.wait()
             sink.shutdown(socket.SHUT_WR)
+
+    def _received(
+        self, source: socket.socket, sink: socket.socket, late: deque[tuple[float, bytes]]
+    ) -> bytes:
+        """The next piece; what is due meanwhile is delivered."""
+        poll = select.poll()
+        poll.register(source, select.POLLIN)
+        while late:
+            if poll.poll(max(0.0, late[0][0] - time.monotonic()) * 1000):
+                break
+            self._deliver(sink, late)
+        return source.recv(_CHUNK)
+
+    def _deliver(self, sink: socket.socket, late: deque[tuple[float, bytes]]) -> None:
+        while late and (late[0][0] <= time.monotonic() or self._closed.is_set()):
+            self._open.wait()
+            sink.sendall(late.popleft()[1])
 
     def _takes_reset(self) -> bool:
         with self._lock:
