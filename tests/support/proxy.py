@@ -135,7 +135,7 @@ class FaultProxy:
                     pump.start()
 
     def _pump(self, source: socket.socket, sink: socket.socket, answers: bool) -> None:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, ValueError):  # what a closed socket gives
             late: deque[tuple[float, bytes]] = deque()
             while data := self._received(source, sink, late):
                 if answers and self._takes_reset():
@@ -155,9 +155,9 @@ class FaultProxy:
         self, source: socket.socket, sink: socket.socket, late: deque[tuple[float, bytes]]
     ) -> bytes:
         """The next piece; what is due meanwhile is delivered."""
-        poll = select.poll()
-        poll.register(source, select.POLLIN)
         while late:
+            poll = select.poll()
+            poll.register(source, select.POLLIN)
             if poll.poll(max(0.0, late[0][0] - time.monotonic()) * 1000):
                 break
             self._deliver(sink, late)
