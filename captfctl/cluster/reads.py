@@ -2,8 +2,9 @@
 
 A read is live for a pass when it began after the pass did. So passes that run at the same time may
 share one, as of an identity with thousands of users, and a pass may begin several at once. Each
-pass asks through its own `Window` and gets answers that are no older than that. Nothing is kept
-beyond the last window that may use it; these are Secrets.
+pass asks through its own `Window` and gets answers that are no older than that, and none that began
+before the shared one it got last: an identity is read before the Secret that it names. Nothing is
+kept beyond the last window that may use it; these are Secrets.
 """
 
 import contextlib
@@ -36,16 +37,20 @@ def find(door: Door, resource: Resource[T], namespace: str, name: str) -> T | No
 
 @dataclass(slots=True, eq=False)
 class _Read:
+    """`began` and `until` count on the clock of `SharedReads`."""
+
     began: int = 0
+    until: int = 0
     ended: threading.Event = field(default_factory=threading.Event)
     found: Any = None
     failed: bool = True
 
-    def do(self, door: Door, key: _Key) -> None:
+    def do(self, door: Door, key: _Key, moment: Callable[[], int]) -> None:
         try:
             self.found = find(door, *key)
             self.failed = False
         finally:
+            self.until = moment()
             self.ended.set()
 
     def answer(self, door: Door, key: _Key) -> Any:
@@ -60,7 +65,7 @@ class SharedReads:
     def __init__(self, threads: int = 0) -> None:
         self.lock = threading.Lock()
         self._threads = _Threads(threads)
-        self._moment = 0  # counts windows and shared reads as they begin
+        self._moment = 0  # counts windows, and shared reads as they begin and end
         self._windows: set[int] = set()
         self._reads: dict[_Key, _Read] = {}
 
@@ -68,7 +73,8 @@ class SharedReads:
     def window(self, door: Door) -> Iterator["Window"]:
         """For one pass, opened where it begins; reads go through `door`."""
         with self.lock:
-            window = Window(self, door, self._tick())
+            since = self._tick()
+            window = Window(self, door, since, since)
             self._windows.add(window.since)
         try:
             yield window
@@ -86,22 +92,29 @@ class SharedReads:
         """To be asked with the lock held."""
         return window.since in self._windows
 
-    def find(self, window: "Window", key: _Key) -> Any:
+    def find(self, window: "Window", key: _Key) -> tuple[Any, int]:
+        """The answer, and the moment when it was there."""
         with self.lock:
             if not self.is_open(window):
-                return None  # read ahead, and not wanted any more
+                return None, 0  # read ahead, and not wanted any more
             read = self._reads.get(key)
-            mine = read is None or read.began < window.since
+            mine = read is None or read.began < window.floor
             if read is None or mine:
                 read = self._reads[key] = _Read(self._tick())
         if not mine:
-            return read.answer(window.door, key)
+            found = read.answer(window.door, key)
+            return found, self.moment() if read.failed else read.until
         try:
-            read.do(window.door, key)
+            read.do(window.door, key, self.moment)
         except BaseException:
             self._drop(key, read)
             raise
-        return read.found
+        return read.found, read.until
+
+    def moment(self) -> int:
+        """Now, on a clock of our own: no two events have the same."""
+        with self.lock:
+            return self._tick()
 
     def ahead(self, key: _Key, task: Callable[[], None]) -> None:
         """Let another thread do `task` some time, unless none is there for it."""
@@ -123,13 +136,15 @@ class SharedReads:
             del self._reads[key]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Window:
-    """The reads of one pass, for that pass's thread."""
+    """The reads of one pass, for that pass's thread. Open `since`; shared reads begin after
+    `floor`."""
 
     reads: SharedReads
     door: Door
     since: int
+    floor: int = 0
     _own: dict[_Key, _Read] = field(default_factory=dict)
     _asked: set[_Key] = field(default_factory=set)
 
@@ -147,7 +162,8 @@ class Window:
 
     def find_shared(self, resource: Resource[T], namespace: str, name: str) -> T | None:
         """The same of what other passes read, too: copy it before changing it."""
-        found: T | None = self.reads.find(self, (resource, namespace, name))
+        answer: tuple[T | None, int] = self.reads.find(self, (resource, namespace, name))
+        found, self.floor = answer
         return found
 
     def ahead(self, resource: Resource[Any], namespace: str, name: str) -> None:
@@ -165,7 +181,7 @@ class Window:
             if key in self._asked or not self.reads.is_open(self):
                 return
             read = self._own[key] = _Read()
-        read.do(self.door, key)
+        read.do(self.door, key, self.reads.moment)
 
     def _read_shared(self, key: _Key) -> None:
         self.reads.find(self, key)
