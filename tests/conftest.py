@@ -24,3 +24,7 @@ def pytest_terminal_summary(terminalreporter):
     }
     told = ", ".join(f"{count} with real {name}" for name, count in counts.items())
     terminalreporter.write_line(f"of these {told}")
+    for report in terminalreporter.stats.get("rerun", []):
+        crash = getattr(report.longrepr, "reprcrash", None)
+        what = crash.message if crash else str(report.longrepr)[-2000:]
+        terminalreporter.write_line(f"the first time {report.nodeid} failed with: {what}")

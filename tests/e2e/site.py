@@ -232,3 +232,10 @@ class LocalSite(Site):
     @property
     def node_data(self) -> Path:
         return self.data / "node"
+
+
+def fresh_name(site: Site, name: str) -> str:
+    """`name`, or one like it where this site had it before: for a test that is tried again."""
+    given: dict[str, int] = site.__dict__.setdefault("names_given", {})
+    given[name] = given.get(name, 0) + 1
+    return name if given[name] == 1 else f"{name}-{given[name]}"

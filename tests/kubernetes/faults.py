@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from captfctl.model import keys
 from captfctl.model.resources import LEASES
 from tests.controlplane.assets import build
-from tests.e2e.site import eventually
+from tests.e2e.site import eventually, fresh_name
 from tests.kubernetes.audit import most_live_jobs
 from tests.kubernetes.fleet import Fleet
 from tests.kubernetes.site import NAMESPACE, RealSite
@@ -59,11 +59,12 @@ class Bench:
         self.site = site
         self.full = full
         self.name = name
-        self.folder = site.folder / f"fault-{name}"
+        namespace = fresh_name(site, f"fault-{name}")
+        self.folder = site.folder / namespace
         self.folder.mkdir()
         self.undo = contextlib.ExitStack()
         self.door = self.undo.enter_context(contextlib.closing(site.door()))
-        self.fleet = Fleet(self.door, f"fault-{name}", 20 if full else 5, seconds=2)
+        self.fleet = Fleet(self.door, namespace, 20 if full else 5, seconds=2)
         self.patience = 400.0
 
     def long(self, short: float, full: float) -> float:

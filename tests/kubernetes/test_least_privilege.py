@@ -79,12 +79,12 @@ def story_of_everything(site) -> Story:
     change, and only its last Job is kept.
     """
     story = Story(site, "rights")
-    story.replace("list: [rights]", "selector: {matchLabels: {team: rights}}")
+    story.replace(f"list: [{story.namespace}]", "selector: {matchLabels: {team: rights}}")
     story.replace(
         "  variables:\n", "  variablesFrom: [{configMapRef: {name: zone}}]\n  variables:\n"
     )
     story.replace("    region: eu-north\n", "")
-    story.objects += f"---\n{ZONE}---\n{RUNNER_ACCOUNT}---\n{lease_of_nobody(story)}"
+    story.objects += f"---\n{zone(story)}---\n{runner_account(story)}---\n{lease_of_nobody(story)}"
     story.create(team="rights")
     story.wait_settled()
     assert json.loads(bytes(story.state().outputs["exports"].value))["region"] == "eu-south"
@@ -102,16 +102,20 @@ def story_of_everything(site) -> Story:
     return story
 
 
-ZONE = f"""
+def zone(story: Story) -> str:
+    return f"""
 apiVersion: v1
 kind: ConfigMap
-metadata: {{name: zone, namespace: rights, labels: {{{keys.VARIABLES}: "true"}}}}
+metadata: {{name: zone, namespace: {story.namespace}, labels: {{{keys.VARIABLES}: "true"}}}}
 data: {{region: eu-south}}
 """
-RUNNER_ACCOUNT = f"""
+
+
+def runner_account(story: Story) -> str:
+    return f"""
 apiVersion: v1
 kind: ServiceAccount
-metadata: {{name: runs, namespace: rights, labels: {{{keys.RUNNER}: "true"}}}}
+metadata: {{name: runs, namespace: {story.namespace}, labels: {{{keys.RUNNER}: "true"}}}}
 """
 
 
