@@ -14,7 +14,7 @@ from captfctl.state.record_store import (
     applied_name,
     attempt_name,
     read_secret,
-    record_of,
+    records_of,
 )
 
 
@@ -71,11 +71,7 @@ def records_ahead(reads: Window, owner: Owner) -> None:
 def _own(
     owner: Owner, attempt: Secret | None, applied: Secret | None, chunks: tuple[Secret, ...]
 ) -> OwnSecrets:
-    records = Records(
-        attempt=record_of(attempt) if attempt else None,
-        applied=record_of(applied) if applied else None,
-    )
-    return OwnSecrets(owner=owner, records=records, chunks=chunks)
+    return OwnSecrets(owner=owner, records=records_of(attempt, applied), chunks=chunks)
 
 
 def _is_state(secret: Secret) -> bool:

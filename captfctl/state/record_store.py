@@ -151,6 +151,10 @@ def read_records(door: Door, owner: Owner) -> Records:
     """Read both records, live."""
     attempt = read_secret(door, owner, attempt_name(owner))
     applied = read_secret(door, owner, applied_name(owner))
+    return records_of(attempt, applied)
+
+
+def records_of(attempt: Secret | None, applied: Secret | None) -> Records:
     return Records(
         attempt=record_of(attempt) if attempt else None,
         applied=record_of(applied) if applied else None,
