@@ -7,7 +7,7 @@ from captfctl.model.conditions import FALSE, TRUE, UNKNOWN, Type
 from captfctl.model.resources import TERRAFORM_CLUSTER_IDENTITIES
 from captfctl.reconcile.context import Pass
 from captfctl.state.lock import read_lock
-from captfctl.state.own_secrets import OwnSecrets, find_own_secrets, read_own_secrets, records_ahead
+from captfctl.state.own_secrets import find_own_secrets, read_own_secrets, records_ahead
 from captfctl.state.records import read_records
 
 
@@ -42,10 +42,11 @@ def _read(p: Pass, *, soon: bool) -> None:
     if not _nothing_runs(p):
         p.records = read_records(p.env.door, p.owner)
         return
+    by_name = soon and _is_one_chunk(p)
     if soon:
-        _begin(p)
+        _begin(p, records=by_name)
     p.lock = read_lock(p.env.door, p.owner)  # whoever held it before has left his state
-    found = _find_soon(p) if soon else None
+    found = find_own_secrets(p.shared, p.owner) if by_name else None
     p.secrets = found or read_own_secrets(p.env.door, p.owner)
     p.records = p.secrets.records
 
@@ -57,17 +58,16 @@ def _nothing_runs(p: Pass) -> bool:
     return read and not (shown or p.deleting or p.paused)
 
 
-def _begin(p: Pass) -> None:
+def _begin(p: Pass, *, records: bool) -> None:
     """Somebody waits for this pass: begin what may be read in any order."""
     if p.identity.name and not p.identity.local:
         p.shared.ahead_shared(TERRAFORM_CLUSTER_IDENTITIES, "", p.identity.name)
-    records_ahead(p.shared, p.owner)
+    if records:
+        records_ahead(p.shared, p.owner)
 
 
-def _find_soon(p: Pass) -> OwnSecrets | None:
-    """In the least time rather than with the least work, where that gives the same: the cache knows
-    of no further chunk, and one that it has not seen yet can only be a stale tail of a whole base.
-    """
-    if list(p.env.cache.state_secrets(p.owner)) != [names.state_secret(p.owner.suffix)]:
-        return None
-    return find_own_secrets(p.shared, p.owner)
+def _is_one_chunk(p: Pass) -> bool:
+    """Whether reading by name, in less time though with more work, gives what the list would: the
+    cache knows of no further chunk, and one that it has not seen yet can only be a stale tail of a
+    whole base."""
+    return list(p.env.cache.state_secrets(p.owner)) == [names.state_secret(p.owner.suffix)]
