@@ -60,9 +60,9 @@ def _over_http(folders: pytest.TempPathFactory) -> Iterator[Server]:
 def _on_kubernetes(folders: pytest.TempPathFactory) -> Iterator[Server]:
     from captfctl.cluster.live import LiveDoor
 
-    with api_server(folders.mktemp("kubernetes")) as kubeconfig:
+    with api_server(folders.mktemp("kubernetes")) as (kubeconfig, forget):
         door = LiveDoor.from_kubeconfig(kubeconfig)
-        yield Server(door)
+        yield Server(door, forget)
         door.close()
 
 
@@ -95,7 +95,7 @@ def door(server: Server) -> Door:
 @pytest.fixture
 def compact(server: Server) -> Callable[[], None]:
     if server.compact is None:
-        pytest.skip("this server cannot be made to forget on demand")
+        pytest.skip("the server that was named cannot be made to forget")
     return server.compact
 
 

@@ -15,6 +15,7 @@ import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tests.controlplane.assets import Assets
 from tests.e2e.site import die_with_parent
@@ -141,6 +142,24 @@ class ControlPlane:
         """Start a process again that was stopped or killed."""
         self.processes[name].start()
         self._wait_ready()
+
+    def forget(self) -> None:
+        """Only the present versions of objects stay readable, as after five minutes of etcd's life.
+
+        The API server is started again: it could tell old versions from memory.
+        """
+        status = self._ask_etcd("maintenance/status", {})
+        self._ask_etcd(
+            "kv/compaction", {"revision": status["header"]["revision"], "physical": True}
+        )
+        self.processes["kube-apiserver"].kill()
+        self.restart("kube-apiserver")
+
+    def _ask_etcd(self, call: str, arguments: dict[str, Any]) -> Any:
+        url = f"http://127.0.0.1:{self._etcd_port}/v3/{call}"
+        request = urllib.request.Request(url, json.dumps(arguments).encode())
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return json.load(answer)
 
     def _run(self, name: str, arguments: Sequence[str]) -> None:
         process = Process(name, [str(self.assets[name]), *arguments], self.folder / f"{name}.log")

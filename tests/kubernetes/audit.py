@@ -30,11 +30,15 @@ class Request:
         return self.group, self.resource, self.verb
 
 
-def requests(log: Path) -> Iterator[Request]:
-    """Answered requests in order; a line that is still being written is left out."""
-    with log.open() as lines:
+def requests(log: Path, since: int = 0) -> Iterator[Request]:
+    """Answered requests in order; a line that is still being written is left out.
+
+    `since` is the log's size before the first one asked for.
+    """
+    with log.open("rb") as lines:
+        lines.seek(since)
         for line in lines:
-            if not line.endswith("\n"):
+            if not line.endswith(b"\n"):
                 return
             event = json.loads(line)
             about = event.get("objectRef")
