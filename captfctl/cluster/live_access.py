@@ -7,10 +7,10 @@ error and not an anonymous request.
 
 import contextlib
 import logging
+import math
 import os
 import ssl
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,7 +80,7 @@ class Access:
         self._loaded = load()
         self._connections = Connections(self._loaded.configuration, pool_size)
         self._headers: dict[str, str] = {}
-        self._headers_until = 0.0
+        self._headers_until = -math.inf
 
     @property
     def server(self) -> str:
@@ -90,10 +90,12 @@ class Access:
     def who(self) -> str:
         return self._loaded.who
 
-    def connection(self) -> tuple[Connections, dict[str, str], int]:
-        """The connections, the headers that authenticate us, and the credentials' generation."""
+    def connection(self, now: float) -> tuple[Connections, dict[str, str], int]:
+        """The connections, the headers that authenticate us, and the credentials' generation.
+
+        `now`: seconds on a clock that never goes back.
+        """
         with self._lock:  # one renewal of an expired token, not one per thread
-            now = time.monotonic()
             if now >= self._headers_until:
                 self._headers, self._headers_until = self._authentication(), now + _ASK_AGAIN
             return self._connections, self._headers, self._generation
@@ -118,7 +120,7 @@ class Access:
             old = self._connections
             self._connections = Connections(self._loaded.configuration, self._pool_size)
             self._generation += 1
-            self._headers_until = 0.0
+            self._headers_until = -math.inf
         old.close()
 
     def close(self) -> None:

@@ -141,7 +141,9 @@ class Requests:
         """One request; a read that a dead idle connection swallowed is sent once more."""
         for last in (False, True):
             with _as_unauthorized():
-                connections, credentials, generation = self._access.connection()
+                connections, credentials, generation = self._access.connection(
+                    self._clock.monotonic()
+                )
             try:
                 sent = {**headers, **credentials}
                 return generation, send(connections, request.method, url, sent, body)

@@ -25,8 +25,7 @@ from captfctl.reconcile.identity import Identity
 from captfctl.reconcile.owners import KIND, Gate, OwnerLookup, cluster_name
 from captfctl.reconcile.patch import document, merge_patch
 from captfctl.state.lock import StateLock
-from captfctl.state.own_secrets import OwnSecrets
-from captfctl.state.reader import State
+from captfctl.state.reader import State, Unreadable
 from captfctl.state.records import Records
 
 log = logging.getLogger(__name__)
@@ -84,7 +83,7 @@ class Pass:
         self.records = Records()
         self.jobs: Sequence[Job] = ()  # as cached before anything was read
         self.lock: StateLock | None = None  # where it could be read first
-        self.secrets: OwnSecrets | None = None  # where the state could be read with the records
+        self.state_read: State | Unreadable | None = None  # where it could be read with the records
         self.books: Bookkeeping | None = None
         self.state: StateView | None = None  # None: not read in this pass
         self.inputs = Inputs()

@@ -41,7 +41,7 @@ def decide(p: Pass) -> Decision | Result:
         ended = deletion.before_state(p)
         if ended is not None:
             return ended
-    found = p.secrets.state() if p.secrets is not None else read_state(p.env.door, p.owner)
+    found = p.state_read or read_state(p.env.door, p.owner)
     ended = deletion.retained_state(p, found)
     if ended is not None:
         return ended

@@ -47,8 +47,8 @@ def _read(p: Pass, *, soon: bool) -> None:
         _begin(p, records=by_name)
     p.lock = read_lock(p.env.door, p.owner)  # whoever held it before has left his state
     found = find_own_secrets(p.shared, p.owner) if by_name else None
-    p.secrets = found or read_own_secrets(p.env.door, p.owner)
-    p.records = p.secrets.records
+    own = found or read_own_secrets(p.env.door, p.owner)
+    p.records, p.state_read = own.records, own.state
 
 
 def _nothing_runs(p: Pass) -> bool:

@@ -1,6 +1,7 @@
 """An object's records and state in one live read (30 §16, 40 §4)."""
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from captfctl.cluster.door import Door
 from captfctl.cluster.reads import Window
@@ -20,14 +21,10 @@ from captfctl.state.record_store import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnSecrets:
-    """The Secrets as a pass read them, one after the other or all at once."""
+    """What the Secrets say that a pass read, one after the other or all at once."""
 
-    owner: Owner
     records: Records
-    chunks: tuple[Secret, ...] = field(repr=False)
-
-    def state(self) -> State | Unreadable:
-        return state_of(self.chunks, self.owner)
+    state: State | Unreadable
 
 
 def read_own_secrets(door: Door, owner: Owner) -> OwnSecrets:
@@ -44,7 +41,7 @@ def read_own_secrets(door: Door, owner: Owner) -> OwnSecrets:
         return named.get(name) or read_secret(door, owner, name)
 
     attempt, applied = record(attempt_name(owner)), record(applied_name(owner))
-    return _own(owner, attempt, applied, tuple(secret for secret in found if _is_state(secret)))
+    return _own(owner, attempt, applied, [secret for secret in found if _is_state(secret)])
 
 
 def find_own_secrets(reads: Window, owner: Owner) -> OwnSecrets | None:
@@ -58,8 +55,8 @@ def find_own_secrets(reads: Window, owner: Owner) -> OwnSecrets | None:
         return None
     attempt = reads.find(SECRETS, owner.namespace, attempt_name(owner))
     applied = reads.find(SECRETS, owner.namespace, applied_name(owner))
-    found = _own(owner, attempt, applied, (base,))
-    return None if isinstance(found.state(), Unreadable) else found
+    found = _own(owner, attempt, applied, [base])
+    return None if isinstance(found.state, Unreadable) else found
 
 
 def records_ahead(reads: Window, owner: Owner) -> None:
@@ -69,9 +66,9 @@ def records_ahead(reads: Window, owner: Owner) -> None:
 
 
 def _own(
-    owner: Owner, attempt: Secret | None, applied: Secret | None, chunks: tuple[Secret, ...]
+    owner: Owner, attempt: Secret | None, applied: Secret | None, chunks: Sequence[Secret]
 ) -> OwnSecrets:
-    return OwnSecrets(owner=owner, records=records_of(attempt, applied), chunks=chunks)
+    return OwnSecrets(records=records_of(attempt, applied), state=state_of(chunks, owner))
 
 
 def _is_state(secret: Secret) -> bool:

@@ -9,10 +9,16 @@ from pathlib import Path
 
 import certifi
 import pytest
+from kubernetes.client import Configuration
 
 from captfctl.cluster.errors import Unauthorized
 from captfctl.cluster.live import LiveDoor
-from captfctl.cluster.live_access import in_cluster_access, kubeconfig_access
+from captfctl.cluster.live_access import (
+    Access,
+    Loaded,
+    in_cluster_access,
+    kubeconfig_access,
+)
 from captfctl.errors import InputError
 from captfctl.model.resources import NAMESPACES
 from tests.live.api import Answer, kubeconfig, status
@@ -248,7 +254,7 @@ class Pod:
 
 def test_a_pod_is_known_by_its_service_accounts_token(api, tmp_path):
     access = Pod(tmp_path, api).access()
-    _, headers, _ = access.connection()
+    _, headers, _ = access.connection(0.0)
     assert headers == {"Authorization": "bearer pod-token"}
     assert access.server == f"https://127.0.0.1:{api.port}"
 
@@ -258,7 +264,21 @@ def test_a_pods_rotated_token_is_read_anew_on_renewal(api, tmp_path):
     access = pod.access()
     pod.token.write_text("next-token")
     access.renew(0)
-    assert access.connection()[1] == {"Authorization": "bearer next-token"}
+    assert access.connection(0.0)[1] == {"Authorization": "bearer next-token"}
+
+
+def test_whether_a_token_is_still_good_is_asked_once_a_second(api):
+    asked = []
+    configuration = Configuration(host=f"http://127.0.0.1:{api.port}")
+    configuration.refresh_api_key_hook = asked.append
+    configuration.api_key = {"authorization": "a-token"}
+    access = Access(lambda: Loaded(configuration, "somebody"), 4)
+    for now in (5.0, 5.9):
+        assert access.connection(now)[1] == {"Authorization": "a-token"}
+    assert len(asked) == 1
+    configuration.api_key = {"authorization": "next-token"}
+    assert access.connection(6.1)[1] == {"Authorization": "next-token"}
+    assert len(asked) == 2
 
 
 @pytest.mark.parametrize("missing", ["token", "ca"])
@@ -278,9 +298,9 @@ def test_several_threads_renew_once(api, tmp_path):
     pod = Pod(tmp_path, api)
     access = pod.access()
     access.renew(0)
-    generation = access.connection()[2]
+    generation = access.connection(0.0)[2]
     access.renew(0)
-    assert access.connection()[2] == generation == 1
+    assert access.connection(0.0)[2] == generation == 1
 
 
 def test_importing_the_door_is_not_needed_for_the_command_line(tmp_path):

@@ -38,15 +38,15 @@ def test_records_and_state_are_what_reading_each_gives():
     world = applied_world()
     found, requests = read(world)
     assert found.records == read_records(world.door, world.owner)
-    assert found.state() == read_state(world.door, world.owner)
-    assert isinstance(found.state(), State)
+    assert found.state == read_state(world.door, world.owner)
+    assert isinstance(found.state, State)
     assert requests == ["list secrets"]
 
 
 def test_an_object_that_never_ran_has_neither():
     found, _ = read(World())
     assert found.records.attempt is found.records.applied is None
-    state = found.state()
+    state = found.state
     assert isinstance(state, Unreadable)
     assert state.problem is StateProblem.NO_STATE
 
@@ -69,13 +69,14 @@ def test_other_workspaces_and_the_records_are_no_chunks_of_the_state():
     other.metadata.labels[keys.TFSTATE_WORKSPACE] = "other"
     world.door.update(SECRETS, other)
     found, _ = read(world)
-    assert found.state() == read_state(world.door, world.owner)
-    assert len(found.chunks) == 3
+    assert isinstance(found.state, State)
+    assert found.state == read_state(world.door, world.owner)
+    assert len(found.state.chunks) == 3
 
 
 def test_no_data_is_shown():
     found, _ = read(applied_world())
-    assert "chunks" not in repr(found)
+    assert "tfvars" not in repr(found) and "outputs" not in repr(found)
 
 
 def found_soon(world: World) -> OwnSecrets | None:
