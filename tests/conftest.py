@@ -1,7 +1,9 @@
 """Settings of every test."""
 
+import logging
 import signal
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # A loaded machine draws slowly and finishes late: neither says anything about the code.
@@ -12,6 +14,16 @@ settings.load_profile("captfctl")
 
 # Children inherit what is ignored: under nohup, tests of what SIGHUP does would wait for ever.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+@pytest.fixture(autouse=True)
+def no_log_of_an_earlier_command():
+    """A command run in this process logs to a captured standard error that ends with its test."""
+    yield
+    root = logging.getLogger()
+    for handler in [h for h in root.handlers if type(h) is logging.StreamHandler]:
+        root.removeHandler(handler)
+
 
 _REAL = {"terraform": "terraform or tofu", "kubectl": "kubectl", "kubernetes": "Kubernetes"}
 
