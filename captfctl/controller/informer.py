@@ -28,6 +28,10 @@ of a kind that nothing happens to. Servers behind one address get their share of
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 10.0
 """Seconds between attempts. The longest is what a manager may lag behind a server that is back."""
 
+WORTHWHILE = 1.0
+"""Seconds after which a watch that the server ended is begun again without a pause. One that never
+lasts would otherwise be asked for without end."""
+
 log = logging.getLogger(__name__)
 
 
@@ -184,7 +188,8 @@ class Informer(Generic[T]):
             try:
                 if not self._version:
                     self._read_list()
-                self._follow()
+                if self._follow() >= WORTHWHILE:
+                    continue
             except Gone as error:
                 self._version = ""
                 self._trouble(error)
@@ -238,7 +243,12 @@ class Informer(Generic[T]):
             continue_token=token,
         )
 
-    def _follow(self) -> None:
+    def _follow(self) -> float:
+        """Watch until the server ends the watch as it was asked to; return after how many seconds.
+
+        Raises the door's errors.
+        """
+        began = self._clock.monotonic()
         with self._door.watch(
             self.resource,
             self._namespace,
@@ -250,7 +260,7 @@ class Informer(Generic[T]):
             with self._watch_lock:
                 self._watch = watch
                 if self._stop.is_set():
-                    return
+                    return 0.0
             self._last_error = None
             try:
                 for event in watch:
@@ -266,6 +276,7 @@ class Informer(Generic[T]):
                 with self._watch_lock:
                     self._watch = None
         self._backoff.reset()
+        return self._clock.monotonic() - began
 
     def _apply(self, event: WatchEvent[T]) -> None:
         if event.object is not None:

@@ -7,7 +7,7 @@ import pytest
 
 from captfctl.cluster.errors import Forbidden, Gone, Unavailable
 from captfctl.controller import Handler, Informer
-from captfctl.controller.informer import LONGEST_PAUSE, PAGE_SIZE
+from captfctl.controller.informer import FIRST_PAUSE, LONGEST_PAUSE, PAGE_SIZE
 from captfctl.model.resources import CONFIG_MAPS
 from tests.controller.scripted import ScriptedDoor, config_map, page
 from tests.support.clock import FakeClock, eventually
@@ -189,6 +189,26 @@ def test_a_watch_cut_every_second_is_reopened_each_time_without_growing_pauses(s
     for _ in range(10):
         reopened(door, clock).fail(Unavailable("cut"))
     assert clock.monotonic() - before < 10
+
+
+def test_a_watch_that_reached_its_time_is_begun_again_at_once(started, clock):
+    door = ScriptedDoor(page(7))
+    _, told = started(door)
+    watch = door.next_watch()
+    clock.advance(60)
+    watch.end()
+    door.next_watch().added(config_map("a", 8))  # and the clock stands still meanwhile
+    told.eventually("+a")
+
+
+def test_watches_that_never_last_are_begun_again_after_a_pause(started, clock):
+    door = ScriptedDoor(page(7))
+    started(door)
+    before = clock.monotonic()
+    for _ in range(5):
+        reopened(door, clock).end()
+    reopened(door, clock)
+    assert clock.monotonic() - before > 5 * FIRST_PAUSE / 2 - 0.1
 
 
 def test_lists_that_are_outdated_at_once_are_read_more_and_more_rarely(started, clock):
