@@ -108,14 +108,16 @@ class Starter:
         *,
         explanation: str,
         lock: StateLock | None = None,
+        live: ObjectMeta | None = None,
     ) -> Started | Deferred:
         """Start the run, or adopt it.
 
-        `explanation` ends the note of `JobCreated`. Raises the door's errors; whether the leases
-        were given back then follows 11 §6.
+        `explanation` ends the note of `JobCreated`. `live`: the object's metadata, when the server
+        has just answered a write with it; else it is read. Raises the door's errors; whether the
+        leases were given back then follows 11 §6.
         """
         try:
-            job = self._prepare(run)
+            job = self._prepare(run, live)
         except Exception:
             self.give_back(run)
             raise
@@ -132,9 +134,9 @@ class Starter:
             notes=self._notes(run, explanation, lock),
         )
 
-    def _prepare(self, run: RunSpec) -> Job | Deferred:
+    def _prepare(self, run: RunSpec, live: ObjectMeta | None) -> Job | Deferred:
         """Steps 1 to 7: nothing exists yet that would have to be taken back by hand."""
-        live = self._block_move(run.owner)
+        live = self._block_move(run.owner, live)
         with self._shared.window(self._door) as reads:
             _read_ahead(reads, run)
             if self._paused(reads, run.owner, live):
@@ -150,9 +152,10 @@ class Starter:
             return Deferred("the run lease is not ours any more", block_move=True)
         return job
 
-    def _block_move(self, owner: Owner) -> ObjectMeta:
+    def _block_move(self, owner: Owner, live: ObjectMeta | None) -> ObjectMeta:
         """Hold a move before there is anything to hold it for; the metadata as it is live."""
-        live = self._door.get(owner.resource, owner.name, owner.namespace).metadata
+        if live is None:
+            live = self._door.get(owner.resource, owner.name, owner.namespace).metadata
         return live if keys.BLOCK_MOVE in live.annotations else self._annotate(owner, keys.TRUE)
 
     def _unblock_move(self, owner: Owner) -> None:
