@@ -2,8 +2,11 @@
 
 import contextlib
 import logging
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import chain, repeat
+from typing import TypeVar
 
 from captfctl.clock import Clock
 from captfctl.cluster.door import Door
@@ -37,13 +40,16 @@ from captfctl.state.lock import StateLock, lock_version
 from captfctl.state.plan_key import PLAN_KEYS, ensure_plan_key
 from captfctl.state.records import RunInputs, write_attempt
 
+T = TypeVar("T")
+
 log = logging.getLogger(__name__)
 
 # What a server answers when it has refused the object for good: the Job does not exist.
 _REJECTED = (BadRequest, Unauthorized, Forbidden, NotFound, Invalid, TooLarge)
 
-_PROVIDING_AGAIN = 2
-"""How often a Job that exists is given its inputs again when an answer is lost."""
+_PAUSES, _LONGEST_PAUSE = (0.0, 0.0, 0.5, 1.0), 2.0
+"""Seconds before what must follow a Job's creation is tried again: first at once, since only an
+answer may be lost, then ever later, since the server may be away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +89,8 @@ def claim_of(run: RunSpec) -> LeaseClaim:
 class Starter:
     """Starts Jobs. The leases were taken before, for `claim_of` the run.
 
-    `random_bytes(n)` makes the plan key: it must be unpredictable.
+    `random_bytes(n)` makes the plan key: it must be unpredictable. `patience`: for how many seconds
+    a server that is away is waited for once a Job may exist.
     """
 
     def __init__(
@@ -94,6 +101,8 @@ class Starter:
         settings: RunnerSettings,
         random_bytes: Callable[[int], bytes],
         shared: SharedReads | None = None,
+        *,
+        patience: float = 0.0,
     ) -> None:
         self._door = door
         self._leases = leases
@@ -101,6 +110,7 @@ class Starter:
         self._settings = settings
         self._random_bytes = random_bytes
         self._shared = shared or SharedReads()
+        self._patience = patience
 
     def start(
         self,
@@ -126,7 +136,7 @@ class Starter:
         found = self._create(run, job)
         if isinstance(found, Deferred):
             return found
-        self._provide(run, found.job)
+        self._insist(self._provide, run, found.job)
         return Started(
             job=found.job,
             active=self._active(run),
@@ -183,7 +193,7 @@ class Starter:
             return self._adopt(run)
         except Unavailable as error:
             # Where only the answer is lost, the Job waits for its Secret already.
-            if not error.outcome_unknown or self._read_job(run) is None:
+            if not error.outcome_unknown or self._insist(self._read_job, run) is None:
                 raise
             return self._adopt(run)
         except _REJECTED:
@@ -222,20 +232,26 @@ class Starter:
         if not exists:
             self._leases.release(run.owner, run.name)
 
-    def _provide(self, run: RunSpec, job: Job) -> None:
-        """Steps 9 and 10, again when an answer is lost: whoever comes next sees a Job that runs,
-        and can only wait until it is stuck for good (11 §7)."""
-        for _ in range(_PROVIDING_AGAIN):
+    def _insist(self, action: Callable[..., T], run: RunSpec, *more: Job) -> T:
+        """`action(run, …)`, again while the server is away: whoever comes next sees a Job that
+        runs, and can only wait until it is stuck for good (11 §7)."""
+        until = self._clock.monotonic() + self._patience
+        for pause in chain(_PAUSES, repeat(_LONGEST_PAUSE)):
             try:
-                return self._provide_once(run, job)
-            except Unavailable as error:
-                log.info("the inputs of %s are provided again: %s", run.name, error)
-        return self._provide_once(run, job)
+                return action(run, *more)
+            # Refused, too: a server that was just started does not know the roles yet.
+            except (Unavailable, Forbidden) as error:
+                if pause and self._clock.monotonic() + pause > until:
+                    raise
+                log.info("the start of %s is tried again in %.1f s: %s", run.name, pause, error)
+            if pause:
+                self._clock.wait(threading.Event(), pause)
+        raise AssertionError("unreachable")
 
-    def _provide_once(self, run: RunSpec, job: Job) -> None:
-        """Every write may have taken place already. The record only now: a refused start must not
-        replace the one of the apply that ran last. The Secret needs the Job's UID; the pod waits
-        for it."""
+    def _provide(self, run: RunSpec, job: Job) -> None:
+        """Steps 9 and 10. Every write may have taken place already. The record only now: a refused
+        start must not replace the one of the apply that ran last. The Secret needs the Job's UID;
+        the pod waits for it."""
         if run.op is Op.APPLY:
             inputs = RunInputs(
                 job=run.name,

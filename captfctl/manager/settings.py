@@ -15,6 +15,9 @@ LEASE_NAME = "controller-leader-election-captf"
 GRACEFUL_SHUTDOWN = 20.0
 """Seconds that workers get to finish their passes. Not a flag (50 §1)."""
 
+START_PATIENCE = timedelta(seconds=18)
+"""Less than `GRACEFUL_SHUTDOWN`; long enough for an API server that is started again."""
+
 TLS_VERSIONS = ("VersionTLS12", "VersionTLS13")
 """Of the four names that Kubernetes knows, the two that Python's TLS still offers."""
 
@@ -73,6 +76,7 @@ class ManagerSettings:
             cluster_operation_gate=self.cluster_operation_gate,
             max_active_jobs=self.max_active_jobs,
             cluster_max_active_jobs=self.cluster_max_active_jobs,
+            start_patience=START_PATIENCE,
         )
 
     def _problems(self) -> Iterator[str]:

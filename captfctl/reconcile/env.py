@@ -41,4 +41,12 @@ class Env:
         runner = RunnerSettings(
             image=self.settings.runner_image, events=self.settings.runner_events
         )
-        return Starter(self.door, self.leases, self.clock, runner, self.random_bytes, self.shared)
+        return Starter(
+            self.door,
+            self.leases,
+            self.clock,
+            runner,
+            self.random_bytes,
+            self.shared,
+            patience=self.settings.start_patience.total_seconds(),
+        )

@@ -153,6 +153,10 @@ class Captfctl:
 
     def start(self, until: str) -> None:
         """Start it and wait until its output has `until`."""
+        self.launch()
+        self.wait_told(until)
+
+    def launch(self) -> None:
         self.log.write_bytes(b"")
         with self.log.open("ab") as output:
             self.child = subprocess.Popen(
@@ -163,6 +167,9 @@ class Captfctl:
                 env=os.environ | self._environment,
                 preexec_fn=die_with_parent,
             )
+
+    def wait_told(self, until: str) -> None:
+        """Until its output has `until`; fails when it ends before."""
         eventually(lambda: until in self.output() or not self.alive, f"start of {self._arguments}")
         assert self.alive, self.output()
 

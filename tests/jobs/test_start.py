@@ -1,5 +1,6 @@
 """Starting and adopting (11 §6)."""
 
+import threading
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from captfctl.model.resources import CLUSTERS, JOBS, LEASES, SECRETS, TERRAFORM_
 from captfctl.state.lock import LockHolder, StateLock
 from captfctl.state.plan_key import ensure_plan_key
 from captfctl.state.records import read_records
+from tests.support.clock import FakeClock
 from tests.support.doors import live
 from tests.support.faults import WRITES, HookedDoor, failing, losing_answers
 from tests.support.runs import FILES, IMAGE, NAMESPACE, RUNNER, World, fixed_bytes, run_spec
@@ -233,6 +235,65 @@ def test_job_of_an_earlier_object_is_removed_once_it_finished(finished, stays):
         world.finish(job)
     assert isinstance(start(world, run), Deferred)
     assert (run.name in world.job_names()) is stays
+
+
+class Hurried(FakeClock):
+    """Time passes by as soon as somebody waits."""
+
+    def wait(self, event: threading.Event, seconds: float) -> bool:
+        self.advance(seconds)
+        return event.is_set()
+
+
+def restarting(world: World, away: float, *, answered: bool) -> HookedDoor:
+    """The server goes away with the creation of the Job, for so many seconds of the clock, and then
+    knows no roles for one more."""
+    back: list[float] = []
+
+    def before(_: str, __: Any) -> None:
+        now = world.clock.monotonic()
+        if back and now < back[0]:
+            raise Unavailable("connection refused")
+        if back and now < back[0] + 1:
+            raise Forbidden("the roles are not known yet")
+
+    def after(name: str, resource: Any) -> None:
+        if name == "create" and resource.plural == JOBS.plural and not back:
+            back.append(world.clock.monotonic() + away)
+            if not answered:
+                raise Unavailable("no answer", outcome_unknown=True)
+
+    return HookedDoor(world.door, before=before, after=after)
+
+
+PATIENCE = 18.0
+
+
+def start_patiently(world: World, run, *, away: float, answered: bool = True):
+    world.clock = Hurried()
+    world.acquire(run)
+    door = restarting(world, away, answered=answered)
+    leases = Leases(door, world.reader, world.clock)
+    starter = Starter(door, leases, world.clock, RUNNER, fixed_bytes, patience=PATIENCE)
+    return starter.start(run, explanation="the inputs changed")
+
+
+@pytest.mark.parametrize("op", [Op.APPLY, Op.DRIFT])
+@pytest.mark.parametrize("answered", [True, False])
+def test_a_server_that_is_started_again_in_the_middle_of_a_start_is_waited_for(op, answered):
+    world = World()
+    run = world.run(op)
+    started = start_patiently(world, run, away=14, answered=answered)
+    assert isinstance(started, Started)
+    assert secret(world, run).data == FILES
+    assert world.clock.monotonic() <= PATIENCE
+
+
+def test_a_server_that_stays_away_is_not_waited_for_without_end():
+    world = World()
+    with pytest.raises(Unavailable):
+        start_patiently(world, world.run(), away=60)
+    assert PATIENCE - 2 < world.clock.monotonic() <= PATIENCE
 
 
 def test_own_run_secret_stays_as_it_is():

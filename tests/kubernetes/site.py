@@ -78,9 +78,10 @@ class RealSite(Site):
         self.plane.start()
         with contextlib.ExitStack() as undo:
             undo.callback(self.stop)
+            self.node.launch()
             self.cluster_api.start()
             self.install()
-            self.node.start("is up")
+            self.node.wait_told("is up")
             self.add_manager("a")
             undo.pop_all()
 
