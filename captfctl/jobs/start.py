@@ -118,16 +118,14 @@ class Starter:
         *,
         explanation: str,
         lock: StateLock | None = None,
-        live: ObjectMeta | None = None,
     ) -> Started | Deferred:
         """Start the run, or adopt it.
 
-        `explanation` ends the note of `JobCreated`. `live`: the object's metadata, when the server
-        has just answered a write with it; else it is read. Raises the door's errors; whether the
-        leases were given back then follows 11 §6.
+        `explanation` ends the note of `JobCreated`. Raises the door's errors; whether the leases
+        were given back then follows 11 §6.
         """
         try:
-            job = self._prepare(run, live)
+            job = self._prepare(run)
         except Exception:
             self.give_back(run)
             raise
@@ -144,9 +142,9 @@ class Starter:
             notes=self._notes(run, explanation, lock),
         )
 
-    def _prepare(self, run: RunSpec, live: ObjectMeta | None) -> Job | Deferred:
+    def _prepare(self, run: RunSpec) -> Job | Deferred:
         """Steps 1 to 7: nothing exists yet that would have to be taken back by hand."""
-        live = self._block_move(run.owner, live)
+        live = self._block_move(run.owner)
         with self._shared.window(self._door) as reads:
             _read_ahead(reads, run)
             if self._paused(reads, run.owner, live):
@@ -162,10 +160,9 @@ class Starter:
             return Deferred("the run lease is not ours any more", block_move=True)
         return job
 
-    def _block_move(self, owner: Owner, live: ObjectMeta | None) -> ObjectMeta:
+    def _block_move(self, owner: Owner) -> ObjectMeta:
         """Hold a move before there is anything to hold it for; the metadata as it is live."""
-        if live is None:
-            live = self._door.get(owner.resource, owner.name, owner.namespace).metadata
+        live = self._door.get(owner.resource, owner.name, owner.namespace).metadata
         return live if keys.BLOCK_MOVE in live.annotations else self._annotate(owner, keys.TRUE)
 
     def _unblock_move(self, owner: Owner) -> None:

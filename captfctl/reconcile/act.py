@@ -167,12 +167,11 @@ def _start(p: Pass, decision: Decision, rendered: Rendered) -> Result:
     run, starter = rendered.run, p.env.starter
     try:
         # On the server before the Job is: a move must not begin while something may be running.
-        written = p.write_now(_hold_moves)
+        p.write_now(_hold_moves)
     except ApiError:
         starter.give_back(run)
         raise
-    live = p.stored.metadata if written else None
-    started = starter.start(run, explanation=explain(decision), lock=p.kept.lock, live=live)
+    started = starter.start(run, explanation=explain(decision), lock=p.kept.lock)
     if isinstance(started, Deferred):
         return _deferred(p, started)
     _report_start(p, decision, rendered, started)

@@ -160,16 +160,14 @@ class Pass:
         finalizers = self.obj.metadata.finalizers
         self.obj.metadata.finalizers = [f for f in finalizers if f != keys.CLUSTER_FINALIZER]
 
-    def write_now(self, change: Change, *, status: bool = False) -> bool:
-        """Make one change on the server now (10 §3); tell whether that took a write, after which
-        `stored` is the object as it is there. Raises `Conflict` on an outdated object."""
+    def write_now(self, change: Change, *, status: bool = False) -> None:
+        """Make one change on the server now (10 §3). Raises `Conflict` on an outdated object."""
         target = TERRAFORM_CLUSTERS.copy(self.stored)
         change(target)
         patch = merge_patch(document(self.stored), document(target))
         if patch:
             self._patch(patch, "status" if status else "")
         change(self.obj)
-        return bool(patch)
 
     def persist(self) -> None:
         """The one deferred patch: what differs from the server, nothing when nothing does.
