@@ -1,6 +1,7 @@
 """Settings of every test."""
 
 import logging
+import os
 import signal
 
 import pytest
@@ -10,7 +11,9 @@ from hypothesis import HealthCheck, settings
 settings.register_profile(
     "captfctl", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.load_profile("captfctl")
+# The same examples each time, for where an unrelated change must not be held up by a new one.
+settings.register_profile("repeatable", parent=settings.get_profile("captfctl"), derandomize=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "captfctl"))
 
 # Children inherit what is ignored: under nohup, tests of what SIGHUP does would wait for ever.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)

@@ -29,8 +29,8 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.5, 10.0
 """Seconds between attempts. The longest is what a manager may lag behind a server that is back."""
 
 WORTHWHILE = 1.0
-"""Seconds after which a watch that the server ended is begun again without a pause. One that never
-lasts would otherwise be asked for without end."""
+"""Seconds, from the request, after which a watch that the server ended is begun again without a
+pause. One that never lasts would otherwise be asked for in a loop."""
 
 log = logging.getLogger(__name__)
 

@@ -2,11 +2,8 @@
 
 import contextlib
 import logging
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import chain, repeat
-from typing import TypeVar
 
 from captfctl.clock import Clock
 from captfctl.cluster.door import Door
@@ -24,6 +21,7 @@ from captfctl.cluster.errors import (
 from captfctl.cluster.reads import SharedReads, Window
 from captfctl.jobs.build import RunnerSettings, build_job, build_run_secret
 from captfctl.jobs.leases import LeaseClaim, Leases
+from captfctl.jobs.patience import Patience
 from captfctl.jobs.policy import deadline_seconds
 from captfctl.jobs.prune import delete_job
 from captfctl.jobs.results import is_finished
@@ -40,16 +38,10 @@ from captfctl.state.lock import StateLock, lock_version
 from captfctl.state.plan_key import PLAN_KEYS, ensure_plan_key
 from captfctl.state.records import RunInputs, write_attempt
 
-T = TypeVar("T")
-
 log = logging.getLogger(__name__)
 
 # What a server answers when it has refused the object for good: the Job does not exist.
 _REJECTED = (BadRequest, Unauthorized, Forbidden, NotFound, Invalid, TooLarge)
-
-_PAUSES, _LONGEST_PAUSE = (0.0, 0.0, 0.5, 1.0), 2.0
-"""Seconds before what must follow a Job's creation is tried again: first at once, since only an
-answer may be lost, then ever later, since the server may be away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +82,7 @@ class Starter:
     """Starts Jobs. The leases were taken before, for `claim_of` the run.
 
     `random_bytes(n)` makes the plan key: it must be unpredictable. `patience`: for how many seconds
-    a server that is away is waited for once a Job may exist.
+    things are begun again, once a Job may exist, while the server is away.
     """
 
     def __init__(
@@ -131,10 +123,11 @@ class Starter:
             raise
         if isinstance(job, Deferred):
             return job
-        found = self._create(run, job)
+        patience = Patience(self._clock, self._patience)
+        found = self._create(run, job, patience)
         if isinstance(found, Deferred):
             return found
-        self._insist(self._provide, run, found.job)
+        patience.insist(lambda: self._provide(run, found.job))
         return Started(
             job=found.job,
             active=self._active(run),
@@ -183,24 +176,27 @@ class Starter:
         cluster = reads.find(CLUSTERS, owner.namespace, owner.cluster)
         return cluster is not None and cluster.spec.paused
 
-    def _create(self, run: RunSpec, job: Job) -> _Found | Deferred:
+    def _create(self, run: RunSpec, job: Job, patience: Patience) -> _Found | Deferred:
         try:
             created = self._door.create(JOBS, job, run.owner.namespace)
         except AlreadyExists:
-            return self._adopt(run)
+            return self._adopt(run, patience.insist(lambda: self._read_job(run)))
         except Unavailable as error:
-            # Where only the answer is lost, the Job waits for its Secret already.
-            if not error.outcome_unknown or self._insist(self._read_job, run) is None:
+            if not error.outcome_unknown:
                 raise
-            return self._adopt(run)
+            patience.note(error)
+            # Where only the answer is lost, the Job waits for its Secret already.
+            existing = patience.insist(lambda: self._read_job(run))
+            if existing is None:
+                raise
+            return self._adopt(run, existing)
         except _REJECTED:
             self.give_back(run)
             raise
         return _Found(created, adopted=False)
 
-    def _adopt(self, run: RunSpec) -> _Found | Deferred:
+    def _adopt(self, run: RunSpec, job: Job | None) -> _Found | Deferred:
         """What to do about a Job that has the name already (11 §6)."""
-        job = self._read_job(run)
         if job is None:
             return Deferred("the Job of that name went away meanwhile", block_move=True)
         ours, finished = run.owner.controls(job.metadata), is_finished(job)
@@ -228,22 +224,6 @@ class Starter:
             return
         if not exists:
             self._leases.release(run.owner, run.name)
-
-    def _insist(self, action: Callable[..., T], run: RunSpec, *more: Job) -> T:
-        """`action(run, …)`, again while the server is away: whoever comes next sees a Job that
-        runs, and can only wait until it is stuck for good (11 §7)."""
-        until = self._clock.monotonic() + self._patience
-        for pause in chain(_PAUSES, repeat(_LONGEST_PAUSE)):
-            try:
-                return action(run, *more)
-            # Refused, too: a server that was just started does not know the roles yet.
-            except (Unavailable, Forbidden) as error:
-                if pause and self._clock.monotonic() + pause > until:
-                    raise
-                log.info("the start of %s is tried again in %.1f s: %s", run.name, pause, error)
-            if pause:
-                self._clock.wait(threading.Event(), pause)
-        raise AssertionError("unreachable")
 
     def _provide(self, run: RunSpec, job: Job) -> None:
         """Steps 9 and 10. Every write may have taken place already. The record only now: a refused

@@ -16,7 +16,8 @@ GRACEFUL_SHUTDOWN = 20.0
 """Seconds that workers get to finish their passes. Not a flag (50 §1)."""
 
 START_PATIENCE = timedelta(seconds=18)
-"""Less than `GRACEFUL_SHUTDOWN`; long enough for an API server that is started again."""
+"""Long enough for most API servers that are started again. A leader ends sooner when it cannot
+renew its Lease; after SIGTERM `GRACEFUL_SHUTDOWN` is the limit."""
 
 TLS_VERSIONS = ("VersionTLS12", "VersionTLS13")
 """Of the four names that Kubernetes knows, the two that Python's TLS still offers."""

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from captfctl.cluster.errors import Forbidden, Invalid, Unavailable
+from captfctl.cluster.errors import Forbidden, Invalid, TooManyRequests, Unavailable
 from captfctl.jobs.leases import Leases
 from captfctl.jobs.start import Deferred, Started, Starter
 from captfctl.model import core, keys, names
@@ -246,16 +246,18 @@ class Hurried(FakeClock):
 
 
 def restarting(world: World, away: float, *, answered: bool) -> HookedDoor:
-    """The server goes away with the creation of the Job, for so many seconds of the clock, and then
-    knows no roles for one more."""
+    """The server goes away with the creation of the Job, for so many seconds of the clock. Then it
+    knows no roles, and is busy, for two seconds each."""
     back: list[float] = []
 
     def before(_: str, __: Any) -> None:
-        now = world.clock.monotonic()
-        if back and now < back[0]:
+        since_back = world.clock.monotonic() - back[0] if back else 60.0
+        if since_back < 0:
             raise Unavailable("connection refused")
-        if back and now < back[0] + 1:
+        if since_back < 2:
             raise Forbidden("the roles are not known yet")
+        if since_back < 4:
+            raise TooManyRequests("everybody comes at once")
 
     def after(name: str, resource: Any) -> None:
         if name == "create" and resource.plural == JOBS.plural and not back:
@@ -269,13 +271,16 @@ def restarting(world: World, away: float, *, answered: bool) -> HookedDoor:
 PATIENCE = 18.0
 
 
+def patient(world: World, door: Any) -> Starter:
+    leases = Leases(door, world.reader, world.clock)
+    return Starter(door, leases, world.clock, RUNNER, fixed_bytes, patience=PATIENCE)
+
+
 def start_patiently(world: World, run, *, away: float, answered: bool = True):
     world.clock = Hurried()
     world.acquire(run)
     door = restarting(world, away, answered=answered)
-    leases = Leases(door, world.reader, world.clock)
-    starter = Starter(door, leases, world.clock, RUNNER, fixed_bytes, patience=PATIENCE)
-    return starter.start(run, explanation="the inputs changed")
+    return patient(world, door).start(run, explanation="the inputs changed")
 
 
 @pytest.mark.parametrize("op", [Op.APPLY, Op.DRIFT])
@@ -283,7 +288,7 @@ def start_patiently(world: World, run, *, away: float, answered: bool = True):
 def test_a_server_that_is_started_again_in_the_middle_of_a_start_is_waited_for(op, answered):
     world = World()
     run = world.run(op)
-    started = start_patiently(world, run, away=14, answered=answered)
+    started = start_patiently(world, run, away=12, answered=answered)
     assert isinstance(started, Started)
     assert secret(world, run).data == FILES
     assert world.clock.monotonic() <= PATIENCE
@@ -294,6 +299,54 @@ def test_a_server_that_stays_away_is_not_waited_for_without_end():
     with pytest.raises(Unavailable):
         start_patiently(world, world.run(), away=60)
     assert PATIENCE - 2 < world.clock.monotonic() <= PATIENCE
+
+
+def test_a_server_that_does_not_answer_is_asked_once_more_after_all_patience():
+    world = World()
+    ensure_plan_key(live(world.door), world.owner, fixed_bytes)
+    run = world.run()
+    world.clock = Hurried()
+    world.acquire(run)
+    asked = []
+
+    def hanging(name: str, resource: Any) -> None:
+        if (name, resource.plural) == ("create", SECRETS.plural):
+            asked.append(name)
+            world.clock.advance(30)
+            raise Unavailable("no answer within 30 s", outcome_unknown=True)
+
+    door = HookedDoor(world.door, before=hanging)
+    with pytest.raises(Unavailable):
+        patient(world, door).start(run, explanation="")
+    assert len(asked) == 2
+
+
+def test_a_refusal_by_a_server_that_was_never_away_is_not_waited_for():
+    world = World()
+    run = world.run()
+    world.clock = Hurried()
+    world.acquire(run)
+    door = failing(world.door, Forbidden("exceeded quota"), "create", SECRETS)
+    with pytest.raises(Forbidden):
+        patient(world, door).start(run, explanation="")
+    assert world.clock.monotonic() == 0
+
+
+def test_adopting_waits_for_the_server_too():
+    world = World()
+    run = world.run()
+    world.clock = Hurried()
+    world.acquire(run)
+    world.add_job(run)
+    failures = [Unavailable("connection refused"), Unavailable("connection refused")]
+
+    def before(name: str, resource: Any) -> None:
+        if (name, resource.plural) == ("get", JOBS.plural) and failures:
+            raise failures.pop()
+
+    started = patient(world, HookedDoor(world.door, before=before)).start(run, explanation="")
+    assert isinstance(started, Started)
+    assert started.adopted
 
 
 def test_own_run_secret_stays_as_it_is():

@@ -33,10 +33,12 @@ class Request:
 def requests(log: Path, since: int = 0) -> Iterator[Request]:
     """Answered requests in order; a line that is still being written is left out.
 
-    `since` is the log's size before the first one asked for.
+    `since` is the log's size before the first one asked for; a line that was begun by then is not.
     """
     with log.open("rb") as lines:
-        lines.seek(since)
+        if since:
+            lines.seek(since - 1)
+            lines.readline()
         for line in lines:
             if not line.endswith(b"\n"):
                 return

@@ -1,0 +1,57 @@
+"""Going on with a start while the API server is away (11 §6)."""
+
+import logging
+import threading
+from collections.abc import Callable
+from itertools import chain, repeat
+from typing import TypeVar
+
+from captfctl.clock import Clock
+from captfctl.cluster.errors import ApiError, Forbidden, TooManyRequests, Unavailable
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+_PAUSES, _LONGEST_PAUSE = (0.0, 0.0, 0.5, 1.0), 2.0
+"""Seconds before something is tried again: first at once, since only an answer may be lost, then
+ever later, since the server may be away."""
+
+
+class Patience:
+    """For one start, from the creation of its Job on: whoever comes next sees a Job that runs, and
+    can only wait until it is stuck for good (11 §7).
+
+    After `seconds` nothing is begun again, but for a first time: one lost answer is no outage.
+    """
+
+    def __init__(self, clock: Clock, seconds: float) -> None:
+        self._clock = clock
+        self._until = clock.monotonic() + seconds
+        self._was_away = False
+
+    def note(self, error: ApiError) -> None:
+        """The server was away just now."""
+        self._was_away = True
+        log.info("the start goes on when the server answers again: %s", error)
+
+    def insist(self, action: Callable[[], T]) -> T:
+        """What `action` returns, done again while the server is away. It may have taken place
+        already when it is. Raises what it raises."""
+        for count, pause in enumerate(chain(_PAUSES, repeat(_LONGEST_PAUSE))):
+            try:
+                return action()
+            except (Unavailable, TooManyRequests) as error:
+                if count and not self._lasts(pause):
+                    raise
+                self.note(error)
+            except Forbidden:
+                # A server that was just started refuses everything until it knows the roles.
+                if not (self._was_away and self._lasts(pause)):
+                    raise
+            if pause:
+                self._clock.wait(threading.Event(), pause)
+        raise AssertionError("unreachable")
+
+    def _lasts(self, pause: float) -> bool:
+        return self._clock.monotonic() + pause <= self._until
