@@ -155,6 +155,7 @@ def read_records(door: Door, owner: Owner) -> Records:
 
 
 def records_of(attempt: Secret | None, applied: Secret | None) -> Records:
+    """Both records, from their Secrets as they were read."""
     return Records(
         attempt=record_of(attempt) if attempt else None,
         applied=record_of(applied) if applied else None,

@@ -94,7 +94,7 @@ def door(server: Server) -> Door:
 
 @pytest.fixture
 def compact(server: Server) -> Callable[[], None]:
-    if server.compact is None:
+    if server.compact is None:  # somebody else's etcd is not compacted for a test
         pytest.skip("the server that was named cannot be made to forget")
     return server.compact
 

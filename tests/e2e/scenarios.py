@@ -23,7 +23,7 @@ from captfctl.model.resources import (
 )
 from captfctl.model.terraform import TerraformCluster
 from captfctl.state.reader import State, read_state
-from tests.e2e.site import ROOT, Site, children, eventually, fresh_name
+from tests.e2e.site import ROOT, Site, children, eventually
 
 NAME = "quickstart"
 
@@ -33,7 +33,7 @@ class Story:
 
     def __init__(self, site: Site, namespace: str, **variables: int) -> None:
         self.site = site
-        self.namespace = namespace = fresh_name(site, namespace)
+        self.namespace = namespace = site.fresh_name(namespace)
         self.door: LiveDoor = site.door()
         text = (ROOT / "examples" / "quickstart" / "cluster.yaml").read_text()
         text = text.replace("namespace: default", f"namespace: {namespace}")

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -65,10 +66,16 @@ class Site(ABC):
         self.folder = folder
         self.images = folder / "images.yaml"
         self.kubeconfig = folder / "kubeconfig"
+        self._given: Counter[str] = Counter()
         folder.mkdir(parents=True, exist_ok=True)
         self.images.write_text("")
         self.add_image(IMAGE, module=QUICKSTART)
         self.add_image(QUICK_IMAGE, module=QUICKSTART, runtime=QUICK_RUNTIME)
+
+    def fresh_name(self, name: str) -> str:
+        """`name`, or one like it where this site had it before: for a test that is tried again."""
+        self._given[name] += 1
+        return name if self._given[name] == 1 else f"{name}-{self._given[name]}"
 
     def add_image(self, reference: str, **row: Path) -> None:
         """One more row of the image table; before the start."""
@@ -239,10 +246,3 @@ class LocalSite(Site):
     @property
     def node_data(self) -> Path:
         return self.data / "node"
-
-
-def fresh_name(site: Site, name: str) -> str:
-    """`name`, or one like it where this site had it before: for a test that is tried again."""
-    given: dict[str, int] = site.__dict__.setdefault("names_given", {})
-    given[name] = given.get(name, 0) + 1
-    return name if given[name] == 1 else f"{name}-{given[name]}"

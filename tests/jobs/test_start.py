@@ -276,37 +276,37 @@ def patient(world: World, door: Any) -> Starter:
     return Starter(door, leases, world.clock, RUNNER, fixed_bytes, patience=PATIENCE)
 
 
-def start_patiently(world: World, run, *, away: float, answered: bool = True):
+def hurried(op: Op = Op.APPLY):
+    """A world with a run that has its leases, and where nobody waits in real time."""
+    world = World()
     world.clock = Hurried()
+    run = world.run(op)
     world.acquire(run)
-    door = restarting(world, away, answered=answered)
-    return patient(world, door).start(run, explanation="the inputs changed")
+    return world, run
 
 
 @pytest.mark.parametrize("op", [Op.APPLY, Op.DRIFT])
 @pytest.mark.parametrize("answered", [True, False])
 def test_a_server_that_is_started_again_in_the_middle_of_a_start_is_waited_for(op, answered):
-    world = World()
-    run = world.run(op)
-    started = start_patiently(world, run, away=12, answered=answered)
+    world, run = hurried(op)
+    door = restarting(world, 12, answered=answered)
+    started = patient(world, door).start(run, explanation="")
     assert isinstance(started, Started)
     assert secret(world, run).data == FILES
     assert world.clock.monotonic() <= PATIENCE
 
 
 def test_a_server_that_stays_away_is_not_waited_for_without_end():
-    world = World()
+    world, run = hurried()
+    door = restarting(world, 60, answered=True)
     with pytest.raises(Unavailable):
-        start_patiently(world, world.run(), away=60)
+        patient(world, door).start(run, explanation="")
     assert PATIENCE - 2 < world.clock.monotonic() <= PATIENCE
 
 
 def test_a_server_that_does_not_answer_is_asked_once_more_after_all_patience():
-    world = World()
+    world, run = hurried()
     ensure_plan_key(live(world.door), world.owner, fixed_bytes)
-    run = world.run()
-    world.clock = Hurried()
-    world.acquire(run)
     asked = []
 
     def hanging(name: str, resource: Any) -> None:
@@ -322,10 +322,7 @@ def test_a_server_that_does_not_answer_is_asked_once_more_after_all_patience():
 
 
 def test_a_refusal_by_a_server_that_was_never_away_is_not_waited_for():
-    world = World()
-    run = world.run()
-    world.clock = Hurried()
-    world.acquire(run)
+    world, run = hurried()
     door = failing(world.door, Forbidden("exceeded quota"), "create", SECRETS)
     with pytest.raises(Forbidden):
         patient(world, door).start(run, explanation="")
@@ -333,10 +330,7 @@ def test_a_refusal_by_a_server_that_was_never_away_is_not_waited_for():
 
 
 def test_adopting_waits_for_the_server_too():
-    world = World()
-    run = world.run()
-    world.clock = Hurried()
-    world.acquire(run)
+    world, run = hurried()
     world.add_job(run)
     failures = [Unavailable("connection refused"), Unavailable("connection refused")]
 

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from captfctl.model import keys
 from captfctl.model.resources import LEASES
 from tests.controlplane.assets import build
-from tests.e2e.site import eventually, fresh_name
+from tests.e2e.site import eventually
 from tests.kubernetes.audit import most_live_jobs
 from tests.kubernetes.fleet import Fleet
 from tests.kubernetes.site import NAMESPACE, RealSite
@@ -59,7 +59,7 @@ class Bench:
         self.site = site
         self.full = full
         self.name = name
-        namespace = fresh_name(site, f"fault-{name}")
+        namespace = site.fresh_name(f"fault-{name}")
         self.folder = site.folder / namespace
         self.folder.mkdir()
         self.undo = contextlib.ExitStack()

@@ -37,7 +37,7 @@ from captfctl.model.resources import (
     TERRAFORM_CLUSTERS,
 )
 from tests.e2e.scenarios import NAME, Story
-from tests.e2e.site import IMAGE, eventually, fresh_name
+from tests.e2e.site import IMAGE, eventually
 from tests.kubernetes.audit import Request, requests
 from tests.kubernetes.faults import LEADER_LEASE
 from tests.kubernetes.site import LARGE_IMAGE, NAMESPACE
@@ -181,7 +181,7 @@ def mirrored(story: Story) -> bytes:
 
 def scrape(site) -> None:
     """Read the metrics of a manager that asks who one is, as an account that may."""
-    name = fresh_name(site, "scraper")
+    name = site.fresh_name("scraper")
     account = "\n".join(
         [
             "apiVersion: v1",
@@ -262,7 +262,7 @@ def test_runs_need_every_permission_of_the_runner_and_no_other(site, refused):
 
 def without(site, name: str, right: tuple[str, str, str]) -> LiveDoor:
     """A door of an account that has the manager's permissions but for one."""
-    name = fresh_name(site, name)
+    name = site.fresh_name(name)
     door = site.door()
     rules = tuple(
         Permission(p.group, tuple(r for r in p.resources if (p.group, r) != right[:2]), p.verbs, "")
@@ -321,7 +321,7 @@ def test_a_job_that_its_object_owns_needs_the_objects_finalizers(site):
 
 
 def test_binding_an_extended_runner_role_needs_bind(site):
-    name = fresh_name(site, "test-extended")
+    name = site.fresh_name("test-extended")
     door = site.door()
     extended = permissions.cluster_role(name, (Permission("", ("endpoints",), ("get",), ""),))
     door.create(CLUSTER_ROLES, extended)
