@@ -23,8 +23,8 @@ import uvicorn
 from benchmarks.figures import Figure, Yardstick, at_most
 from benchmarks.timing import best, percentile
 from captfctl.clock import SystemClock
-from captfctl.cluster.store import EmbeddedStore
-from captfctl.local.apiserver.server import ApiServer
+from captfctl.embedded.apiserver.server import ApiServer
+from captfctl.embedded.store import EmbeddedStore
 
 OBJECTS = 10_000
 ROUNDS = 5

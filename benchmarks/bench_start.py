@@ -10,8 +10,8 @@ from pathlib import Path
 from benchmarks.figures import Figure, Yardstick, at_most_times
 from benchmarks.timing import alternately
 from captfctl.clock import SystemClock
-from captfctl.cluster.store import EmbeddedStore
-from captfctl.local.apiserver import ApiServer
+from captfctl.embedded.apiserver import ApiServer
+from captfctl.embedded.store import EmbeddedStore
 from captfctl.model.crds import crds
 from captfctl.model.resources import CRDS
 

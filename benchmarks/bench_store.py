@@ -23,8 +23,8 @@ from benchmarks.timing import best, median_of_each, percentile
 from captfctl.clock import SystemClock
 from captfctl.cluster.door import Door
 from captfctl.cluster.live import LiveDoor
-from captfctl.cluster.store import EmbeddedStore
-from captfctl.local.apiserver import ApiServer
+from captfctl.embedded.apiserver import ApiServer
+from captfctl.embedded.store import EmbeddedStore
 from captfctl.model.core import ConfigMap
 from captfctl.model.meta import ObjectMeta
 from captfctl.model.resources import CONFIG_MAPS

@@ -21,15 +21,10 @@ from captfctl.clock import SystemClock
 from captfctl.cluster.errors import ApiError
 from captfctl.cluster.live import LiveDoor
 from captfctl.cluster.reads import SharedReads
-from captfctl.contract.build import SOURCE_MODULE, build_cluster_inputs
-from captfctl.contract.hashing import inputs_hash
-from captfctl.contract.render import render
-from captfctl.contract.roles import Role
-from captfctl.contract.variables import merge_variables
+from captfctl.embedded.capi_crds import capi_crds
 from captfctl.jobs.build import RunnerSettings, build_job
 from captfctl.jobs.policy import SERVICE_ACCOUNT
 from captfctl.jobs.run import RunSpec
-from captfctl.local.capi_crds import capi_crds
 from captfctl.manager.caches import Caches
 from captfctl.manager.identity import IdentityReconciler
 from captfctl.manager.settings import ManagerSettings
@@ -74,8 +69,13 @@ from captfctl.reconcile import (
     reconcile_cluster,
     runner_rbac,
 )
-from captfctl.state.plan_key import ensure_plan_key
-from captfctl.state.record_store import record_labels
+from captfctl.terraform.contract.build import SOURCE_MODULE, build_cluster_inputs
+from captfctl.terraform.contract.hashing import inputs_hash
+from captfctl.terraform.contract.render import render
+from captfctl.terraform.contract.roles import Role
+from captfctl.terraform.contract.variables import merge_variables
+from captfctl.terraform.state.plan_key import ensure_plan_key
+from captfctl.terraform.state.record_store import record_labels
 
 T = TypeVar("T")
 

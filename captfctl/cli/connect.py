@@ -7,13 +7,13 @@ from pathlib import Path
 
 from captfctl.clock import Clock
 from captfctl.cluster.door import Door
+from captfctl.embedded.layout import KUBECONFIG, STORE
 from captfctl.errors import EnvironmentFault
-from captfctl.local.layout import KUBECONFIG, STORE
 
 
 def running_here(data: Path) -> bool:
     """Whether some process runs the control plane that is kept in `data`."""
-    from captfctl.cluster.store.journal import in_use
+    from captfctl.embedded.store.journal import in_use
 
     return in_use(data / STORE)
 
@@ -40,7 +40,7 @@ def local_door(data: Path, clock: Clock) -> Iterator[Door]:
             do="start one with `captfctl local up` or `captfctl reconcile -f PATH --local`, "
             "or name a cluster's kubeconfig with --kubeconfig",
         )
-    from captfctl.cluster.store import EmbeddedStore
+    from captfctl.embedded.store import EmbeddedStore
 
     store = EmbeddedStore.open(data / STORE, clock)
     try:

@@ -3,9 +3,9 @@
 import sys
 
 from captfctl.clock import Clock
-from captfctl.cluster.described import BadInput, DescribedSet, Violation, load, scratch_store
-from captfctl.cluster.store import EmbeddedStore
-from captfctl.local.capi_crds import capi_crds
+from captfctl.embedded.capi_crds import capi_crds
+from captfctl.embedded.described import BadInput, DescribedSet, Violation, load, scratch_store
+from captfctl.embedded.store import EmbeddedStore
 from captfctl.model.crds import crds
 
 
@@ -16,7 +16,7 @@ def known_kinds(clock: Clock) -> EmbeddedStore:
 
 def read_objects(files: list[str], store: EmbeddedStore) -> DescribedSet:
     """The objects, also put into the store. Raises `BadInput` with everything that is wrong."""
-    from captfctl.contract.admission import check_described
+    from captfctl.terraform.contract.admission import check_described
 
     described = load(files, store, stdin=sys.stdin.buffer)
     violations = [

@@ -3,8 +3,8 @@
 from captfctl.cli.described_input import known_kinds, read_objects
 from captfctl.cli.output import Document, Format, Listing, Row, show
 from captfctl.clock import SystemClock
-from captfctl.cluster.described import Described
 from captfctl.decide import Action, duration
+from captfctl.embedded.described import Described
 from captfctl.model.resources import TERRAFORM_CLUSTERS
 from captfctl.reconcile.oneshot import Evaluation, evaluate
 from captfctl.reconcile.settings import Settings

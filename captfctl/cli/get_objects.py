@@ -16,9 +16,9 @@ from captfctl.cli.options import data_dir
 from captfctl.cli.output import Document, Format, Listing, Row, show
 from captfctl.clock import Clock, SystemClock
 from captfctl.cluster.door import Door
-from captfctl.cluster.store import Registry, Served
+from captfctl.embedded.apiserver.tables import IncludeObject, table
+from captfctl.embedded.store import Registry, Served
 from captfctl.errors import InputError
-from captfctl.local.apiserver.tables import IncludeObject, table
 
 _NAMESPACE = "Namespace"
 

@@ -9,11 +9,11 @@ from captfctl.cli.options import data_dir
 from captfctl.cli.signals import end_requested
 from captfctl.clock import SystemClock
 from captfctl.cluster.live import LiveDoor
+from captfctl.embedded.agent import AgentSettings, ApiAccess, NodeAgent
+from captfctl.embedded.agent.access import ROOT_CA
+from captfctl.embedded.agent.settings import inherited_environment
+from captfctl.embedded.layout import NODE
 from captfctl.errors import EnvironmentFault
-from captfctl.local.agent import AgentSettings, ApiAccess, NodeAgent
-from captfctl.local.agent.access import ROOT_CA
-from captfctl.local.agent.settings import inherited_environment
-from captfctl.local.layout import NODE
 from captfctl.model.resources import CONFIG_MAPS
 
 STOP_SECONDS = 10.0

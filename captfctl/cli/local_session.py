@@ -11,9 +11,9 @@ from captfctl.cli.connect import running_here
 from captfctl.cli.signals import Interrupted
 from captfctl.clock import Clock
 from captfctl.cluster.door import Door
-from captfctl.local.images import ImageTable
-from captfctl.local.layout import IMAGES, KUBECONFIG
-from captfctl.local.plane import LocalPlane, Part
+from captfctl.embedded.images import ImageTable
+from captfctl.embedded.layout import IMAGES, KUBECONFIG
+from captfctl.embedded.plane import LocalPlane, Part
 from captfctl.manager import Manager
 from captfctl.manager.settings import ManagerSettings
 

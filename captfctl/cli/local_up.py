@@ -9,8 +9,8 @@ from captfctl.cli.options import data_dir
 from captfctl.cli.signals import end_requested
 from captfctl.clock import Clock, SystemClock
 from captfctl.cluster.apply import apply
-from captfctl.cluster.described import DescribedSet
-from captfctl.local.plane import LocalPlane
+from captfctl.embedded.described import DescribedSet
+from captfctl.embedded.plane import LocalPlane
 
 
 def local_up(

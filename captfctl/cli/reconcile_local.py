@@ -15,11 +15,11 @@ from captfctl.cli.settled import Standing, Verdict
 from captfctl.cli.signals import EndRequest, end_requested
 from captfctl.clock import SystemClock
 from captfctl.cluster.apply import apply
-from captfctl.cluster.described import BadInput, DescribedSet, Violation
 from captfctl.cluster.door import Door
 from captfctl.cluster.errors import NotFound
+from captfctl.embedded.described import BadInput, DescribedSet, Violation
+from captfctl.embedded.images import ImageTable, has_module_files
 from captfctl.errors import EnvironmentFault
-from captfctl.local.images import ImageTable, has_module_files
 from captfctl.model.resources import TERRAFORM_CLUSTERS
 
 EXIT_FAILED = 4
@@ -137,7 +137,7 @@ def _apply(door: Door, described: DescribedSet, ending: EndRequest) -> None:
 
 
 def _delete(door: Door, items: Iterable[object]) -> None:
-    from captfctl.cluster.described import Described
+    from captfctl.embedded.described import Described
 
     for item in items:
         assert isinstance(item, Described)

@@ -37,8 +37,8 @@ from captfctl.model.owner import Owner
 from captfctl.model.resources import SECRETS
 from captfctl.model.status import CommonStatus, LastRun
 from captfctl.model.terraform import DriftAction, JobPolicy
-from captfctl.state.lock import StateLock, find_lock, lock_version, read_lock
-from captfctl.state.records import Records
+from captfctl.terraform.state.lock import StateLock, find_lock, lock_version, read_lock
+from captfctl.terraform.state.records import Records
 
 __all__ = [
     "Bookkeeping",

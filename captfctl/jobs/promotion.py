@@ -16,7 +16,7 @@ from captfctl.model.events import Action, Note
 from captfctl.model.ops import Op
 from captfctl.model.owner import Owner
 from captfctl.model.resources import SECRETS
-from captfctl.state.records import (
+from captfctl.terraform.state.records import (
     Record,
     Records,
     RunInputs,

@@ -34,9 +34,9 @@ from captfctl.model.ops import Op
 from captfctl.model.owner import Owner
 from captfctl.model.resources import CLUSTERS, JOBS, LEASES, SECRETS
 from captfctl.model.status import ActiveJob
-from captfctl.state.lock import StateLock, lock_version
-from captfctl.state.plan_key import PLAN_KEYS, ensure_plan_key
-from captfctl.state.records import RunInputs, write_attempt
+from captfctl.terraform.state.lock import StateLock, lock_version
+from captfctl.terraform.state.plan_key import PLAN_KEYS, ensure_plan_key
+from captfctl.terraform.state.records import RunInputs, write_attempt
 
 log = logging.getLogger(__name__)
 

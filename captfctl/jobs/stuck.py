@@ -18,7 +18,7 @@ from captfctl.model.events import Note
 from captfctl.model.ops import Op
 from captfctl.model.owner import Owner
 from captfctl.model.resources import JOBS, SECRETS
-from captfctl.state.records import Records, mark_unpullable, unpullable_images
+from captfctl.terraform.state.records import Records, mark_unpullable, unpullable_images
 
 MISSING_SECRET_AFTER = timedelta(seconds=60)
 PATIENCE = timedelta(minutes=2)

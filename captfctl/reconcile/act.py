@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from captfctl.cluster.errors import ApiError
-from captfctl.contract.errors import InputsTooLarge
 from captfctl.controller import Result
 from captfctl.decide import Decision, Reason, constants, explain, jitter
 from captfctl.decide.duration import to_seconds
@@ -22,6 +21,7 @@ from captfctl.reconcile.active import CONDITION_OF, provisioning
 from captfctl.reconcile.context import Pass
 from captfctl.reconcile.finish import finish
 from captfctl.reconcile.rendering import Rendered, render_run
+from captfctl.terraform.contract.errors import InputsTooLarge
 
 MANUAL_WAIT = (
     "applyPolicy is Manual and this release cannot make plans to approve: changed inputs wait "

@@ -15,7 +15,7 @@ from captfctl.model.status import ActiveJob
 from captfctl.reconcile.context import Pass
 from captfctl.reconcile.finish import finish
 from captfctl.reconcile.images import fallback_image
-from captfctl.state.records import mark_may_have_applied, read_records, record_interrupted
+from captfctl.terraform.state.records import mark_may_have_applied, read_records, record_interrupted
 
 CONDITION_OF = {
     Op.APPLY: Type.APPLY_JOB_SUCCEEDED,

@@ -22,7 +22,7 @@ from captfctl.model.resources import (
     TERRAFORM_CLUSTERS,
 )
 from captfctl.model.terraform import TerraformCluster
-from captfctl.state.reader import state_selector
+from captfctl.terraform.state.reader import state_selector
 
 
 class CacheReader(JobsReader, Protocol):

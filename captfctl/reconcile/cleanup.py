@@ -10,7 +10,12 @@ from captfctl.reconcile import mirror
 from captfctl.reconcile.context import DecideAgain, Pass
 from captfctl.reconcile.finish import finish
 from captfctl.reconcile.retain import retain
-from captfctl.state.cleanup import delete_leases, delete_plan_key, delete_records, delete_state
+from captfctl.terraform.state.cleanup import (
+    delete_leases,
+    delete_plan_key,
+    delete_records,
+    delete_state,
+)
 
 
 def destroyed(p: Pass) -> Result:

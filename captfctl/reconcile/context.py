@@ -7,9 +7,6 @@ from functools import cached_property
 
 from captfctl.cluster.errors import NotFound
 from captfctl.cluster.reads import Window
-from captfctl.contract.effective import ClusterConfig, Flags, cluster_config
-from captfctl.contract.values import ClusterInputs
-from captfctl.contract.variables import UserVariables
 from captfctl.jobs.bookkeeping import Bookkeeping
 from captfctl.model import keys
 from captfctl.model.conditions import Conditions, ConditionValue, Type
@@ -24,9 +21,12 @@ from captfctl.reconcile.env import Env
 from captfctl.reconcile.identity import Identity
 from captfctl.reconcile.owners import KIND, Gate, OwnerLookup, cluster_name
 from captfctl.reconcile.patch import document, merge_patch
-from captfctl.state.lock import StateLock
-from captfctl.state.reader import State, Unreadable
-from captfctl.state.records import Records
+from captfctl.terraform.contract.effective import ClusterConfig, Flags, cluster_config
+from captfctl.terraform.contract.values import ClusterInputs
+from captfctl.terraform.contract.variables import UserVariables
+from captfctl.terraform.state.lock import StateLock
+from captfctl.terraform.state.reader import State, Unreadable
+from captfctl.terraform.state.records import Records
 
 log = logging.getLogger(__name__)
 

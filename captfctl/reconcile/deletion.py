@@ -11,7 +11,7 @@ from captfctl.reconcile.context import Pass
 from captfctl.reconcile.dependents import dependents
 from captfctl.reconcile.finish import finish
 from captfctl.reconcile.retain import adopt_retained, drop_own_label, retained_uid
-from captfctl.state.reader import State, Unreadable
+from captfctl.terraform.state.reader import State, Unreadable
 
 
 def before_state(p: Pass) -> Result | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from captfctl.model.ops import Op
 from captfctl.model.terraform import TerraformCluster
-from captfctl.state.records import Record, Records
+from captfctl.terraform.state.records import Record, Records
 
 # An operator's way to destroy with an image that still can be pulled.
 DESTROY_IMAGE = "captf.io/destroy-image"

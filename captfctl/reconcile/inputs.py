@@ -2,29 +2,29 @@
 
 from captfctl.cluster.door import Door
 from captfctl.cluster.reads import find
-from captfctl.contract.build import (
-    SOURCE_USER,
-    ClusterBuild,
-    EndpointSourceChange,
-    build_cluster_inputs,
-)
-from captfctl.contract.errors import VariablesError
-from captfctl.contract.hashing import inputs_hash
-from captfctl.contract.render import TFVARS
-from captfctl.contract.roles import Role
-from captfctl.contract.variables import (
-    SourceKind,
-    SourceRef,
-    UserVariables,
-    merge_variables,
-    source_refs,
-)
 from captfctl.model import keys
 from captfctl.model.conditions import FALSE, TRUE, Type
 from captfctl.model.core import ConfigMap, Secret
 from captfctl.model.resources import CONFIG_MAPS, SECRETS
 from captfctl.reconcile.context import Inputs, Pass
 from captfctl.reconcile.owners import WAITING_FOR_OWNER, Gate, owner_gone
+from captfctl.terraform.contract.build import (
+    SOURCE_USER,
+    ClusterBuild,
+    EndpointSourceChange,
+    build_cluster_inputs,
+)
+from captfctl.terraform.contract.errors import VariablesError
+from captfctl.terraform.contract.hashing import inputs_hash
+from captfctl.terraform.contract.render import TFVARS
+from captfctl.terraform.contract.roles import Role
+from captfctl.terraform.contract.variables import (
+    SourceKind,
+    SourceRef,
+    UserVariables,
+    merge_variables,
+    source_refs,
+)
 
 
 def build(p: Pass) -> None:

@@ -1,15 +1,15 @@
 """Writing what the module's outputs say to the object (60 §8.1)."""
 
-from captfctl.contract.build import SOURCE_MODULE, endpoint_input_was_null
-from captfctl.contract.mapping import map_cluster
-from captfctl.contract.outputs import decode_cluster
 from captfctl.model import keys
 from captfctl.model.conditions import UNKNOWN, Type
 from captfctl.model.events import Action, Note
 from captfctl.model.terraform import ControlPlaneEndpoint
 from captfctl.reconcile.context import Pass
 from captfctl.reconcile.inputs import previous_tfvars
-from captfctl.state.reader import State
+from captfctl.terraform.contract.build import SOURCE_MODULE, endpoint_input_was_null
+from captfctl.terraform.contract.mapping import map_cluster
+from captfctl.terraform.contract.outputs import decode_cluster
+from captfctl.terraform.state.reader import State
 
 
 def map_outputs(p: Pass, state: State) -> None:

@@ -23,9 +23,9 @@ from captfctl.reconcile.owners import Gate
 from captfctl.reconcile.retain import retain
 from captfctl.reconcile.sweep import sweep_quietly
 from captfctl.reconcile.transitions import notes
-from captfctl.state.reader import StateProblem, Unreadable, read_state
-from captfctl.state.records import read_records
-from captfctl.state.verdict import ever_applied
+from captfctl.terraform.state.reader import StateProblem, Unreadable, read_state
+from captfctl.terraform.state.records import read_records
+from captfctl.terraform.state.verdict import ever_applied
 
 DONE = Result()
 

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from captfctl.contract.render import render
 from captfctl.decide import Decision, Reason
 from captfctl.jobs.results import next_attempt
 from captfctl.jobs.run import RunSpec
@@ -14,7 +13,8 @@ from captfctl.reconcile import inputs
 from captfctl.reconcile.context import Pass
 from captfctl.reconcile.finish import last_apply_failed
 from captfctl.reconcile.images import Images, choose, fallback_image
-from captfctl.state.records import Record, unpullable_images
+from captfctl.terraform.contract.render import render
+from captfctl.terraform.state.records import Record, unpullable_images
 
 
 @dataclass(frozen=True, slots=True)

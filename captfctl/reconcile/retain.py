@@ -8,8 +8,8 @@ from captfctl.model import keys, names
 from captfctl.model.meta import ObjectMeta, PartialObject
 from captfctl.model.resources import SECRETS
 from captfctl.reconcile.context import Pass
-from captfctl.state.cleanup import delete_leases, delete_lock, delete_plan_key
-from captfctl.state.reader import State, Unreadable
+from captfctl.terraform.state.cleanup import delete_leases, delete_lock, delete_plan_key
+from captfctl.terraform.state.reader import State, Unreadable
 
 _METADATA = SECRETS.metadata_only()
 

@@ -21,8 +21,8 @@ from captfctl.reconcile.act import run_job
 from captfctl.reconcile.context import Pass
 from captfctl.reconcile.finish import finish
 from captfctl.reconcile.snapshot import snapshot
-from captfctl.state.owners import repair_owner_references
-from captfctl.state.reader import read_state
+from captfctl.terraform.state.owners import repair_owner_references
+from captfctl.terraform.state.reader import read_state
 
 
 def run_branch(p: Pass) -> Result:

@@ -6,9 +6,9 @@ from captfctl.model import keys, names
 from captfctl.model.conditions import FALSE, TRUE, UNKNOWN, Type
 from captfctl.model.resources import TERRAFORM_CLUSTER_IDENTITIES
 from captfctl.reconcile.context import Pass
-from captfctl.state.lock import read_lock
-from captfctl.state.own_secrets import find_own_secrets, read_own_secrets, records_ahead
-from captfctl.state.records import read_records
+from captfctl.terraform.state.lock import read_lock
+from captfctl.terraform.state.own_secrets import find_own_secrets, read_own_secrets, records_ahead
+from captfctl.terraform.state.records import read_records
 
 
 def set_up(p: Pass) -> None:

@@ -15,11 +15,11 @@ from captfctl.model.ops import Op
 from captfctl.model.terraform import TerraformCluster
 from captfctl.reconcile.context import DecideAgain, Pass, StateView
 from captfctl.reconcile.outputs import map_outputs
-from captfctl.state.adopt import AdoptionSource, adopt
-from captfctl.state.lock import LockHolder
-from captfctl.state.reader import State, StateProblem, Unreadable
-from captfctl.state.records import confirm_no_resources, mark_applied, read_records
-from captfctl.state.verdict import Verdict, judge
+from captfctl.terraform.state.adopt import AdoptionSource, adopt
+from captfctl.terraform.state.lock import LockHolder
+from captfctl.terraform.state.reader import State, StateProblem, Unreadable
+from captfctl.terraform.state.records import confirm_no_resources, mark_applied, read_records
+from captfctl.terraform.state.verdict import Verdict, judge
 
 log = logging.getLogger(__name__)
 

@@ -16,8 +16,8 @@ from urllib.error import HTTPError
 import pytest
 
 from captfctl.clock import SystemClock
-from captfctl.cluster.store import EmbeddedStore
-from captfctl.local.apiserver import ApiServer
+from captfctl.embedded.apiserver import ApiServer
+from captfctl.embedded.store import EmbeddedStore
 
 KUBECTL = shutil.which("kubectl")
 DEADLINE = 30.0

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from captfctl.cluster.errors import BadRequest
-from captfctl.local.apiserver import field_sets
-from captfctl.local.apiserver.apply import FOLDED, MAX_UPDATERS, ApplyConflict, FieldManager
-from captfctl.local.apiserver.types import of_kind
+from captfctl.embedded.apiserver import field_sets
+from captfctl.embedded.apiserver.apply import FOLDED, MAX_UPDATERS, ApplyConflict, FieldManager
+from captfctl.embedded.apiserver.types import of_kind
 
 NOW = datetime(2026, 9, 25, 12, tzinfo=UTC)
 CONFIG_MAP = of_kind("", "v1", "ConfigMap", None)

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from captfctl.cluster.errors import Invalid
-from captfctl.local.apiserver import field_sets
-from captfctl.local.apiserver.types import Type, of_kind
+from captfctl.embedded.apiserver import field_sets
+from captfctl.embedded.apiserver.types import Type, of_kind
 
 POD = of_kind("", "v1", "Pod", None)
 OPEN = Type({})

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from captfctl.cluster.errors import BadRequest, Invalid
-from captfctl.cluster.store import merge_patch
-from captfctl.local.apiserver.json_patch import json_patch
+from captfctl.embedded.apiserver.json_patch import json_patch
+from captfctl.embedded.store import merge_patch
 
 scalars = st.none() | st.booleans() | st.integers() | st.text(max_size=4)
 keys = st.text("abc/~", min_size=1, max_size=3)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from captfctl.local.apiserver.jsonpath import JsonPathError, parse
+from captfctl.embedded.apiserver.jsonpath import JsonPathError, parse
 
 CLUSTER = {
     "metadata": {

@@ -11,7 +11,7 @@ from urllib.error import HTTPError
 
 import pytest
 
-from captfctl.local.apiserver.field_sets import decode, path_text
+from captfctl.embedded.apiserver.field_sets import decode, path_text
 from tests.apiserver.conftest import WIDGETS, widget
 from tests.controlplane.assets import AssetsMissingError, find
 from tests.controlplane.processes import ControlPlane

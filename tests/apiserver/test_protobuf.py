@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from captfctl.cluster.errors import BadRequest
-from captfctl.local.apiserver import protobuf
+from captfctl.embedded.apiserver import protobuf
 
 
 def varint(number):

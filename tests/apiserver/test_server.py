@@ -14,10 +14,10 @@ import pytest
 from cryptography import x509
 
 from captfctl.clock import SystemClock
-from captfctl.cluster.store import EmbeddedStore
+from captfctl.embedded.apiserver import ApiServer
+from captfctl.embedded.apiserver.tls import ensure_certificates
+from captfctl.embedded.store import EmbeddedStore
 from captfctl.errors import EnvironmentFault
-from captfctl.local.apiserver import ApiServer
-from captfctl.local.apiserver.tls import ensure_certificates
 from tests.support.clock import START, eventually
 
 

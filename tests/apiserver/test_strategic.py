@@ -3,8 +3,8 @@
 import pytest
 
 from captfctl.cluster.errors import BadRequest
-from captfctl.local.apiserver.strategic import strategic_merge
-from captfctl.local.apiserver.types import of_kind
+from captfctl.embedded.apiserver.strategic import strategic_merge
+from captfctl.embedded.apiserver.types import of_kind
 
 POD = of_kind("", "v1", "Pod", None)
 JOB = of_kind("batch", "v1", "Job", None)

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from captfctl.clock import SystemClock
-from captfctl.cluster.store import EmbeddedStore
-from captfctl.local.plane import install
+from captfctl.embedded.plane import install
+from captfctl.embedded.store import EmbeddedStore
 from captfctl.model.core import ConfigMap, Secret
 from captfctl.model.meta import ObjectMeta
 from captfctl.model.resources import CONFIG_MAPS, SECRETS

@@ -2,8 +2,8 @@
 
 from captfctl.cli.local_session import images_that_count
 from captfctl.clock import SystemClock
-from captfctl.cluster.store import EmbeddedStore
-from captfctl.local.layout import IMAGES, STORE
+from captfctl.embedded.layout import IMAGES, STORE
+from captfctl.embedded.store import EmbeddedStore
 
 
 def table(folder, name, reference):

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from captfctl.cluster.apply import three_way_patch
-from captfctl.cluster.store import merge_patch
+from captfctl.embedded.store import merge_patch
 
 leaves = st.booleans() | st.integers() | st.text(max_size=4) | st.lists(st.integers(), max_size=2)
 keys = st.sampled_from(["a", "b", "c"])

@@ -13,7 +13,7 @@ from captfctl.cluster.reads import SharedReads, Window
 from captfctl.model.core import Secret
 from captfctl.model.meta import ObjectMeta
 from captfctl.model.resources import SECRETS
-from tests.local.support import new_store, until
+from tests.embedded.support import new_store, until
 
 NAME, NAMESPACE = "cloud", "default"
 HANGING = ("hangs-1", "hangs-2")

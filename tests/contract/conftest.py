@@ -14,7 +14,7 @@ import pytest
 from captfctl.clock import SystemClock
 from captfctl.cluster.door import Door
 from captfctl.cluster.errors import ApiError, NotFound
-from captfctl.cluster.store import EmbeddedStore
+from captfctl.embedded.store import EmbeddedStore
 from captfctl.model.core import CustomResourceDefinition, Namespace
 from captfctl.model.meta import ObjectMeta
 from captfctl.model.resource import Document, Resource
@@ -45,7 +45,7 @@ def _on_sqlite(folders: pytest.TempPathFactory) -> Iterator[Server]:
 
 def _over_http(folders: pytest.TempPathFactory) -> Iterator[Server]:
     from captfctl.cluster.live import LiveDoor
-    from captfctl.local.apiserver import ApiServer
+    from captfctl.embedded.apiserver import ApiServer
 
     store = EmbeddedStore.in_memory(SystemClock())
     server = ApiServer(store, data_dir=folders.mktemp("server"), clock=SystemClock())

@@ -4,10 +4,15 @@ from typing import Any
 
 import msgspec
 
-from captfctl.contract.jsontext import Json, parse
-from captfctl.contract.values import Autoscaling, ClusterInputs, MachineInputs, MachinePoolInputs
 from captfctl.model.capi import Cluster
 from captfctl.model.terraform import IdentityRef, Source, TerraformCluster, TerraformClusterSpec
+from captfctl.terraform.contract.jsontext import Json, parse
+from captfctl.terraform.contract.values import (
+    Autoscaling,
+    ClusterInputs,
+    MachineInputs,
+    MachinePoolInputs,
+)
 
 BOOTSTRAP = "I2Nsb3VkLWNvbmZpZw=="
 EXPORTS: Json = parse('{"network_id":"net-1","subnets":["a","b"],"mtu":1500}')

@@ -6,8 +6,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from captfctl.contract.admission import check_cluster, check_described
-from captfctl.contract.image_reference import image_problem
 from captfctl.model.core import EnvVar
 from captfctl.model.resources import SECRETS, TERRAFORM_CLUSTERS
 from captfctl.model.terraform import (
@@ -19,6 +17,8 @@ from captfctl.model.terraform import (
     Source,
     VariablesSource,
 )
+from captfctl.terraform.contract.admission import check_cluster, check_described
+from captfctl.terraform.contract.image_reference import image_problem
 from tests.contract_module.objects import terraform_cluster
 
 DIGEST = "sha256:" + "a" * 64

@@ -2,16 +2,16 @@
 
 import pytest
 
-from captfctl.contract.build import (
+from captfctl.model import keys
+from captfctl.model.capi import Endpoint
+from captfctl.model.terraform import ControlPlaneEndpoint
+from captfctl.terraform.contract.build import (
     EndpointSourceChange,
     build_cluster_inputs,
     endpoint_input_was_null,
 )
-from captfctl.contract.errors import ContractError
-from captfctl.contract.render import render
-from captfctl.model import keys
-from captfctl.model.capi import Endpoint
-from captfctl.model.terraform import ControlPlaneEndpoint
+from captfctl.terraform.contract.errors import ContractError
+from captfctl.terraform.contract.render import render
 from tests.contract_module.objects import capi_cluster, terraform_cluster
 
 ENDPOINT = {"host": "api.example.com", "port": 6443}

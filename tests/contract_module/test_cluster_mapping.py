@@ -5,13 +5,13 @@ import json
 import msgspec
 import pytest
 
-from captfctl.contract.mapping import EXPORTS_LIMIT, infrastructure_healthy, map_cluster
-from captfctl.contract.outputs import Health, HealthState, decode_cluster
 from captfctl.model import keys
 from captfctl.model.capi import Endpoint
 from captfctl.model.conditions import ConditionValue
 from captfctl.model.status import Initialization
 from captfctl.model.terraform import ControlPlaneEndpoint, FailureDomain
+from captfctl.terraform.contract.mapping import EXPORTS_LIMIT, infrastructure_healthy, map_cluster
+from captfctl.terraform.contract.outputs import Health, HealthState, decode_cluster
 from tests.contract_module.objects import capi_cluster, raw, terraform_cluster
 
 ENDPOINT = '{"host": "api.example.com", "port": 6443}'

@@ -5,14 +5,6 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from captfctl.contract.effective import (
-    Flags,
-    OwnSettings,
-    cluster_config,
-    machine_config,
-    merge_jobs,
-    pool_config,
-)
 from captfctl.model.core import EnvVar, LocalObjectReference, Resources
 from captfctl.model.terraform import (
     ApplyPolicy,
@@ -23,6 +15,14 @@ from captfctl.model.terraform import (
     IdentityRef,
     JobPolicy,
     Remediation,
+)
+from captfctl.terraform.contract.effective import (
+    Flags,
+    OwnSettings,
+    cluster_config,
+    machine_config,
+    merge_jobs,
+    pool_config,
 )
 from tests.contract_module.objects import terraform_cluster
 

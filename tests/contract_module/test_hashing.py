@@ -6,11 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from captfctl.contract.hashing import _document, approval_hash, exports_hash, hashable, inputs_hash
-from captfctl.contract.jsontext import NotAnInteger, canonical_int, parse
-from captfctl.contract.values import Autoscaling, Network
-from captfctl.contract.variables import UserVariable
 from captfctl.model.capi import Endpoint
+from captfctl.terraform.contract.hashing import (
+    _document,
+    approval_hash,
+    exports_hash,
+    hashable,
+    inputs_hash,
+)
+from captfctl.terraform.contract.jsontext import NotAnInteger, canonical_int, parse
+from captfctl.terraform.contract.values import Autoscaling, Network
+from captfctl.terraform.contract.variables import UserVariable
 from tests.contract_module.objects import EXPORTS, cluster_inputs, machine_inputs, pool_inputs
 
 MACHINE_IMAGE = "ghcr.io/example/machine-module:v1.2.3"

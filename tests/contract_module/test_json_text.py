@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from captfctl.contract.jsontext import (
+from captfctl.terraform.contract.jsontext import (
     MAX_DEPTH,
     NotAnInteger,
     NotJson,

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from captfctl.contract.interface import REQUIRED_OUTPUTS, inputs_of
-from captfctl.contract.jsontext import parse
-from captfctl.contract.render import render
-from captfctl.contract.values import ContractInputs, Network
-from captfctl.contract.variables import UserVariable
 from captfctl.model.capi import Endpoint
+from captfctl.terraform.contract.interface import REQUIRED_OUTPUTS, inputs_of
+from captfctl.terraform.contract.jsontext import parse
+from captfctl.terraform.contract.render import render
+from captfctl.terraform.contract.values import ContractInputs, Network
+from captfctl.terraform.contract.variables import UserVariable
 from tests.contract_module.objects import cluster_inputs, machine_inputs, pool_inputs
 
 RUNTIME = shutil.which("terraform") or shutil.which("tofu")

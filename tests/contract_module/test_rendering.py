@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from captfctl.contract.errors import ContractError, InputsTooLarge, VariablesError
-from captfctl.contract.interface import INPUTS, REQUIRED_OUTPUTS
-from captfctl.contract.jsontext import parse
-from captfctl.contract.render import SIZE_LIMIT, render, render_restore
-from captfctl.contract.variables import UserVariable
+from captfctl.terraform.contract.errors import ContractError, InputsTooLarge, VariablesError
+from captfctl.terraform.contract.interface import INPUTS, REQUIRED_OUTPUTS
+from captfctl.terraform.contract.jsontext import parse
+from captfctl.terraform.contract.render import SIZE_LIMIT, render, render_restore
+from captfctl.terraform.contract.variables import UserVariable
 from tests.contract_module.objects import cluster_inputs, machine_inputs, pool_inputs
 
 ALL = [cluster_inputs(), machine_inputs(), pool_inputs()]

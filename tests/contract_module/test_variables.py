@@ -3,10 +3,13 @@
 import msgspec
 import pytest
 
-from captfctl.contract.errors import GateReason, VariablesError, VariablesSourceNotFound
-from captfctl.contract.jsontext import Number
-from captfctl.contract.roles import Role
-from captfctl.contract.variables import (
+from captfctl.model.core import ConfigMap, Secret
+from captfctl.model.meta import ObjectMeta
+from captfctl.model.terraform import NameRef, VariableFormat, VariablesSource
+from captfctl.terraform.contract.errors import GateReason, VariablesError, VariablesSourceNotFound
+from captfctl.terraform.contract.jsontext import Number
+from captfctl.terraform.contract.roles import Role
+from captfctl.terraform.contract.variables import (
     SourceKind,
     UserVariable,
     merge_variables,
@@ -14,9 +17,6 @@ from captfctl.contract.variables import (
     parse_inline,
     source_refs,
 )
-from captfctl.model.core import ConfigMap, Secret
-from captfctl.model.meta import ObjectMeta
-from captfctl.model.terraform import NameRef, VariableFormat, VariablesSource
 from tests.contract_module.objects import raw
 
 LABELLED = {"captf.io/variables": "true"}

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from captfctl.contract.jsontext import parse
-from captfctl.contract.variables import UserVariable
-from captfctl.contract.variables_schema import MAX_LABEL, parse_label, variable_problems
+from captfctl.terraform.contract.jsontext import parse
+from captfctl.terraform.contract.variables import UserVariable
+from captfctl.terraform.contract.variables_schema import MAX_LABEL, parse_label, variable_problems
 
 
 def schema_of(properties, required=(), **more):

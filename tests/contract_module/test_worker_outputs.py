@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from captfctl.contract.outputs import HealthState
-from captfctl.contract.outputs_workers import (
+from captfctl.terraform.contract.outputs import HealthState
+from captfctl.terraform.contract.outputs_workers import (
     Address,
     AddressType,
     Instance,

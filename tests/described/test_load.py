@@ -6,10 +6,10 @@ from textwrap import dedent
 
 import pytest
 
-from captfctl.cluster.described import BadInput, load, scratch_store
-from captfctl.cluster.described.reading import MAX_BYTES
 from captfctl.cluster.errors import Invalid
-from captfctl.local.capi_crds import capi_crds
+from captfctl.embedded.capi_crds import capi_crds
+from captfctl.embedded.described import BadInput, load, scratch_store
+from captfctl.embedded.described.reading import MAX_BYTES
 from captfctl.model.crds import crds
 from captfctl.model.resources import (
     CONFIG_MAPS,

@@ -7,8 +7,8 @@ import threading
 from pathlib import Path
 
 from captfctl.clock import SystemClock
-from captfctl.local.images import ImageTable
-from captfctl.local.plane import LocalPlane
+from captfctl.embedded.images import ImageTable
+from captfctl.embedded.plane import LocalPlane
 
 UP = "the plane is up"
 

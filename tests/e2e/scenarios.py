@@ -22,7 +22,7 @@ from captfctl.model.resources import (
     TERRAFORM_CLUSTERS,
 )
 from captfctl.model.terraform import TerraformCluster
-from captfctl.state.reader import State, read_state
+from captfctl.terraform.state.reader import State, read_state
 from tests.e2e.site import ROOT, Site, children, eventually
 
 NAME = "quickstart"

@@ -17,8 +17,8 @@ from captfctl.model.ops import Op
 from captfctl.model.resources import JOBS, SECRETS
 from captfctl.model.status import CommonStatus, LastRun
 from captfctl.model.terraform import DriftAction, JobPolicy
-from captfctl.state.lock import LockHolder
-from captfctl.state.records import RunInputs, read_records, write_attempt
+from captfctl.terraform.state.lock import LockHolder
+from captfctl.terraform.state.records import RunInputs, read_records, write_attempt
 from tests.support.clock import START
 from tests.support.faults import WRITES, HookedDoor, failing
 from tests.support.runs import FILES, IMAGE, NAMESPACE, World, run_result

@@ -15,7 +15,7 @@ from captfctl.model import keys, names
 from captfctl.model.ops import Op
 from captfctl.model.resources import JOBS, SECRETS, TERRAFORM_CLUSTERS
 from captfctl.model.terraform import JobPolicy
-from captfctl.state.records import read_records
+from captfctl.terraform.state.records import read_records
 from tests.support.faults import WRITES, Crash, HookedDoor, crashing_after
 from tests.support.runs import IMAGE, NAMESPACE, RUNNER, World, fixed_bytes, run_result
 

@@ -10,7 +10,7 @@ from captfctl.jobs.results import newest_first, op_of, read_finished
 from captfctl.model import core, keys, names
 from captfctl.model.ops import Op
 from captfctl.model.resources import JOBS, SECRETS
-from captfctl.state.records import (
+from captfctl.terraform.state.records import (
     RunInputs,
     read_records,
     record_interrupted,

@@ -13,9 +13,9 @@ from captfctl.model.meta import ObjectMeta
 from captfctl.model.ops import Op
 from captfctl.model.owner import Owner
 from captfctl.model.resources import CLUSTERS, JOBS, LEASES, SECRETS, TERRAFORM_CLUSTERS
-from captfctl.state.lock import LockHolder, StateLock
-from captfctl.state.plan_key import ensure_plan_key
-from captfctl.state.records import read_records
+from captfctl.terraform.state.lock import LockHolder, StateLock
+from captfctl.terraform.state.plan_key import ensure_plan_key
+from captfctl.terraform.state.records import read_records
 from tests.support.clock import FakeClock
 from tests.support.doors import live
 from tests.support.faults import WRITES, HookedDoor, failing, losing_answers

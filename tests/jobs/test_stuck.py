@@ -11,7 +11,12 @@ from captfctl.jobs.stuck import StuckKind, check_stuck
 from captfctl.model import core, keys, names
 from captfctl.model.ops import Op
 from captfctl.model.resources import SECRETS, TERRAFORM_CLUSTERS
-from captfctl.state.records import RunInputs, read_records, unpullable_images, write_attempt
+from captfctl.terraform.state.records import (
+    RunInputs,
+    read_records,
+    unpullable_images,
+    write_attempt,
+)
 from tests.support.faults import failing
 from tests.support.runs import FILES, IMAGE, NAMESPACE, World
 
@@ -226,7 +231,7 @@ def listed(world: World) -> list[str]:
 
 
 def test_unpullable_images_expire_and_only_four_are_kept():
-    from captfctl.state.records import mark_unpullable
+    from captfctl.terraform.state.records import mark_unpullable
 
     world = World()
     inputs = RunInputs(job="j0", files=FILES, inputs_hash="h2:abc", image=IMAGE)

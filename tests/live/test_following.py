@@ -9,9 +9,9 @@ import yaml
 from captfctl.clock import SystemClock
 from captfctl.cluster.live import LiveDoor
 from captfctl.cluster.live_requests import Limits
-from captfctl.cluster.store import EmbeddedStore
 from captfctl.controller import ElectionSettings, Handler, Informer, LeaderElector
-from captfctl.local.apiserver import ApiServer
+from captfctl.embedded.apiserver import ApiServer
+from captfctl.embedded.store import EmbeddedStore
 from captfctl.model.core import ConfigMap, Lease
 from captfctl.model.meta import ObjectMeta
 from captfctl.model.resources import CONFIG_MAPS, LEASES

@@ -11,7 +11,7 @@ from captfctl.model import keys, names
 from captfctl.model.core import Secret
 from captfctl.model.meta import ObjectMeta
 from captfctl.model.resources import SECRETS
-from tests.local.support import until
+from tests.embedded.support import until
 from tests.support.cluster_world import NAMESPACE, RUNNER_IMAGE, World
 
 

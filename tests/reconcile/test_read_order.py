@@ -14,7 +14,7 @@ from captfctl.model import keys, names
 from captfctl.model.core import Job
 from captfctl.model.resources import JOBS, PODS, TERRAFORM_CLUSTERS
 from captfctl.reconcile import Env, mirror
-from captfctl.state.records import read_records
+from captfctl.terraform.state.records import read_records
 from tests.support.cluster_world import NAMESPACE, World, annotated, variables
 from tests.support.doors import Overridden
 from tests.support.fake_runner import OUTPUTS

@@ -264,8 +264,8 @@ def _api_server(place: Path) -> Iterator[Path]:
     """The kubeconfig of an API server for the backend that keeps its state in Secrets."""
     # Needed for recording only: the tests that read the scenarios do without.
     from captfctl.clock import SystemClock
-    from captfctl.cluster.store import EmbeddedStore
-    from captfctl.local.apiserver import ApiServer
+    from captfctl.embedded.apiserver import ApiServer
+    from captfctl.embedded.store import EmbeddedStore
 
     clock = SystemClock()
     store = EmbeddedStore.in_memory(clock)

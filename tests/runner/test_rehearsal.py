@@ -25,8 +25,8 @@ ROOT = {
 def cluster(tmp_path):
     """An API server, and the door to what it stores."""
     from captfctl.clock import SystemClock
-    from captfctl.cluster.store import EmbeddedStore
-    from captfctl.local.apiserver import ApiServer
+    from captfctl.embedded.apiserver import ApiServer
+    from captfctl.embedded.store import EmbeddedStore
 
     (tmp_path / "api").mkdir()
     store = EmbeddedStore.in_memory(SystemClock())

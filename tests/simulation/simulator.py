@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from captfctl.cluster.errors import ApiError, Conflict, NotFound
-from captfctl.cluster.store import EmbeddedStore
+from captfctl.embedded.store import EmbeddedStore
 from captfctl.errors import CaptfError
 from captfctl.jobs.leases import Leases
 from captfctl.jobs.reader import DoorJobs

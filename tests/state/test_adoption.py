@@ -9,12 +9,12 @@ from captfctl.model import keys, names
 from captfctl.model.meta import ObjectMeta, OwnerReference
 from captfctl.model.owner import API_VERSION
 from captfctl.model.resources import SECRETS
-from captfctl.state.adopt import AdoptionSource, adopt
-from captfctl.state.owners import Repair, repair_owner_references
-from captfctl.state.plan_key import ensure_plan_key
-from captfctl.state.protected import encode_references
-from captfctl.state.reader import State, StateProblem, Unreadable, read_state
-from captfctl.state.records import RunInputs, read_records, write_applied, write_attempt
+from captfctl.terraform.state.adopt import AdoptionSource, adopt
+from captfctl.terraform.state.owners import Repair, repair_owner_references
+from captfctl.terraform.state.plan_key import ensure_plan_key
+from captfctl.terraform.state.protected import encode_references
+from captfctl.terraform.state.reader import State, StateProblem, Unreadable, read_state
+from captfctl.terraform.state.records import RunInputs, read_records, write_applied, write_attempt
 from tests.support.doors import live
 from tests.support.faults import WRITES, HookedDoor, failing
 from tests.support.runs import FILES, IMAGE, NAMESPACE, World, fixed_bytes

@@ -8,15 +8,15 @@ from captfctl.cluster.errors import Unavailable
 from captfctl.model import core, keys, names
 from captfctl.model.meta import ObjectMeta
 from captfctl.model.resources import LEASES, SECRETS
-from captfctl.state.cleanup import (
+from captfctl.terraform.state.cleanup import (
     delete_leases,
     delete_lock,
     delete_plan_key,
     delete_records,
     delete_state,
 )
-from captfctl.state.plan_key import ensure_plan_key
-from captfctl.state.records import RunInputs, write_applied, write_attempt
+from captfctl.terraform.state.plan_key import ensure_plan_key
+from captfctl.terraform.state.records import RunInputs, write_applied, write_attempt
 from tests.support.doors import live
 from tests.support.faults import HookedDoor
 from tests.support.runs import FILES, IMAGE, NAMESPACE, World, fixed_bytes

@@ -7,7 +7,7 @@ import pytest
 from captfctl.model import core, keys, names
 from captfctl.model.meta import ObjectMeta
 from captfctl.model.resources import LEASES, PODS
-from captfctl.state.lock import LockHolder, StateLock, find_lock, lock_version, read_lock
+from captfctl.terraform.state.lock import LockHolder, StateLock, find_lock, lock_version, read_lock
 from tests.support.runs import NAMESPACE, World
 
 

@@ -6,9 +6,9 @@ import pytest
 
 from captfctl.model import keys, names
 from captfctl.model.resources import SECRETS
-from captfctl.state.own_secrets import OwnSecrets, find_own_secrets, read_own_secrets
-from captfctl.state.reader import State, StateProblem, Unreadable, read_state
-from captfctl.state.records import RunInputs, read_records, write_applied, write_attempt
+from captfctl.terraform.state.own_secrets import OwnSecrets, find_own_secrets, read_own_secrets
+from captfctl.terraform.state.reader import State, StateProblem, Unreadable, read_state
+from captfctl.terraform.state.records import RunInputs, read_records, write_applied, write_attempt
 from tests.support.doors import live
 from tests.support.faults import HookedDoor
 from tests.support.runs import FILES, IMAGE, NAMESPACE, World

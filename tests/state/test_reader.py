@@ -12,7 +12,13 @@ from captfctl.cluster.errors import Unavailable
 from captfctl.model import keys, names
 from captfctl.model.owner import Owner
 from captfctl.model.resources import SECRETS
-from captfctl.state.reader import DECOMPRESSED_MAX, State, StateProblem, Unreadable, read_state
+from captfctl.terraform.state.reader import (
+    DECOMPRESSED_MAX,
+    State,
+    StateProblem,
+    Unreadable,
+    read_state,
+)
 from tests.support.faults import failing
 from tests.support.runs import World
 

@@ -9,7 +9,7 @@ from captfctl.cluster.errors import Conflict
 from captfctl.model import keys, names
 from captfctl.model.resources import SECRETS
 from captfctl.model.terraform import IdentityKind
-from captfctl.state.records import (
+from captfctl.terraform.state.records import (
     Records,
     RunInputs,
     mark_applied,

@@ -6,8 +6,8 @@ from captfctl.model import core, keys
 from captfctl.model.conditions import FALSE, UNKNOWN
 from captfctl.model.meta import ObjectMeta
 from captfctl.model.resources import SECRETS
-from captfctl.state.reader import StateProblem, Unreadable
-from captfctl.state.records import (
+from captfctl.terraform.state.reader import StateProblem, Unreadable
+from captfctl.terraform.state.records import (
     RunInputs,
     confirm_no_resources,
     mark_applied,
@@ -16,7 +16,7 @@ from captfctl.state.records import (
     write_applied,
     write_attempt,
 )
-from captfctl.state.verdict import Verdict, ever_applied, judge
+from captfctl.terraform.state.verdict import Verdict, ever_applied, judge
 from tests.support.runs import FILES, IMAGE, NAMESPACE, World
 
 NO_STATE = Unreadable(StateProblem.NO_STATE, "none")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from captfctl.cluster.store import EmbeddedStore, Served
+from captfctl.embedded.store import EmbeddedStore, Served
 from captfctl.model.resource import Document
 from tests.support.clock import FakeClock
 

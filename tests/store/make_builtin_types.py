@@ -1,6 +1,6 @@
-"""Writes captfctl/cluster/store/builtin_types.json: the fields of Kubernetes' own kinds.
+"""Writes captfctl/embedded/store/builtin_types.json: the fields of Kubernetes' own kinds.
 
-    python tests/store/make_builtin_types.py captfctl/cluster/store/builtin_types.json
+    python tests/store/make_builtin_types.py captfctl/embedded/store/builtin_types.json
 
 The source is the installed `kubernetes` client, whose models list every field with its type; use
 the client of the Kubernetes version to serve (34.1 for Kubernetes 1.34). Types are `string`,

@@ -13,8 +13,8 @@ import pytest
 
 from captfctl.clock import SystemClock
 from captfctl.cluster.errors import Gone, NotFound, Unavailable
-from captfctl.cluster.store import EmbeddedStore, ListOptions, WatchOptions
-from captfctl.cluster.store.journal import FILE
+from captfctl.embedded.store import EmbeddedStore, ListOptions, WatchOptions
+from captfctl.embedded.store.journal import FILE
 from captfctl.errors import EnvironmentFault
 from captfctl.model.resources import CRDS
 from tests.contract import widgets

@@ -12,7 +12,7 @@ from captfctl.cluster.errors import (
     Invalid,
     NotFound,
 )
-from captfctl.cluster.store import (
+from captfctl.embedded.store import (
     DeleteOptions,
     EmbeddedStore,
     FieldValidation,

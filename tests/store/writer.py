@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from captfctl.clock import SystemClock
-from captfctl.cluster.store import EmbeddedStore
+from captfctl.embedded.store import EmbeddedStore
 
 
 def main() -> None:

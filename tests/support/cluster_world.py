@@ -12,9 +12,9 @@ import msgspec
 
 from captfctl.cluster.door import Door
 from captfctl.cluster.errors import NotFound
-from captfctl.cluster.store import EmbeddedStore
 from captfctl.controller import Result
-from captfctl.local.capi_crds import capi_crds
+from captfctl.embedded.capi_crds import capi_crds
+from captfctl.embedded.store import EmbeddedStore
 from captfctl.model import keys
 from captfctl.model.capi import Cluster, ClusterSpec, InfrastructureRef
 from captfctl.model.conditions import find

@@ -8,13 +8,13 @@ from datetime import timedelta
 from functools import cache
 from typing import Any, TypeVar
 
-from captfctl.cluster.store import EmbeddedStore
+from captfctl.embedded.capi_crds import capi_crds
+from captfctl.embedded.store import EmbeddedStore
 from captfctl.jobs.build import RunnerSettings, build_job, build_run_secret
 from captfctl.jobs.leases import Leases
 from captfctl.jobs.reader import DoorJobs
 from captfctl.jobs.run import RunSpec
 from captfctl.jobs.start import Starter, claim_of
-from captfctl.local.capi_crds import capi_crds
 from captfctl.model import capi, core, keys, names
 from captfctl.model.crds import crds
 from captfctl.model.meta import ObjectMeta, OwnerReference

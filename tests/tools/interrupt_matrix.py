@@ -30,8 +30,8 @@ sys.path.insert(0, str(REPOSITORY))
 
 from captfctl.clock import SystemClock  # noqa: E402
 from captfctl.cluster.errors import NotFound  # noqa: E402
-from captfctl.cluster.store import EmbeddedStore  # noqa: E402
-from captfctl.local.apiserver import ApiServer  # noqa: E402
+from captfctl.embedded.apiserver import ApiServer  # noqa: E402
+from captfctl.embedded.store import EmbeddedStore  # noqa: E402
 from captfctl.model.resources import LEASES, SECRETS  # noqa: E402
 from runner.descendants import Family  # noqa: E402
 

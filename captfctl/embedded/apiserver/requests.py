@@ -1,0 +1,263 @@
+"""One HTTP request, taken apart: which resource, which object, which options, which answer form."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import msgspec
+
+from captfctl.cluster.door import Propagation
+from captfctl.cluster.errors import BadRequest, NotFound
+from captfctl.embedded.apiserver import protobuf
+from captfctl.embedded.apiserver.auth import Identity
+from captfctl.embedded.apiserver.refusals import InvalidOptions, NotAcceptable
+from captfctl.embedded.apiserver.tables import IncludeObject
+from captfctl.embedded.store import (
+    DeleteOptions,
+    FieldValidation,
+    ListOptions,
+    WatchOptions,
+    WriteOptions,
+)
+from captfctl.model.resource import Document
+
+MAX_MANAGER = 128
+NOT_SUPPORTED = "FieldValueNotSupported"
+OPTIONS = {
+    "POST": "CreateOptions",
+    "PUT": "UpdateOptions",
+    "PATCH": "PatchOptions",
+    "DELETE": "DeleteOptions",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a path below `/api/v1` or `/apis/GROUP/VERSION` names. Empty: not given."""
+
+    group: str
+    version: str
+    plural: str
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+
+
+def parse_target(path: str) -> Target | None:
+    """None for a path that is no resource's: discovery, health and the like.
+
+    `/api/v1/namespaces/NAME` is the Namespace itself, and so are its `status` and `finalize`.
+    """
+    parts = [part for part in path.split("/") if part]
+    if len(parts) > 2 and parts[0] == "api":
+        group, version, rest = "", parts[1], parts[2:]
+    elif len(parts) > 3 and parts[0] == "apis":
+        group, version, rest = parts[1], parts[2], parts[3:]
+    else:
+        return None
+    namespace = ""
+    of_namespace = len(rest) == 3 and rest[2] in ("status", "finalize")
+    if rest[0] == "namespaces" and len(rest) > 2 and not (not group and of_namespace):
+        namespace, rest = rest[1], rest[2:]
+    if len(rest) > 3:
+        return None
+    plural, name, subresource = (*rest, "", "")[:3]
+    return Target(group, version, plural, namespace, name, subresource)
+
+
+class Form(Enum):
+    """How the answer is wanted (`Accept`)."""
+
+    PLAIN = "plain"
+    TABLE = "Table"
+    PARTIAL = "PartialObjectMetadata"
+    PARTIAL_LIST = "PartialObjectMetadataList"
+    DISCOVERY = "APIGroupDiscoveryList"
+
+    @property
+    def partial(self) -> bool:
+        return self in (Form.PARTIAL, Form.PARTIAL_LIST)
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The first form in an Accept header that the server can make. `version` is of the form."""
+
+    form: Form
+    version: str = ""
+
+
+JSON_TYPES = frozenset({"application/json", "application/yaml", "application/*", "*/*", ""})
+
+
+def parse_accept(header: str) -> Accepted:
+    """Raises `NotAcceptable` when nothing in the header can be made."""
+    for entry in (header or "*/*").split(","):
+        media, *parameters = (part.strip() for part in entry.split(";"))
+        if media not in JSON_TYPES:
+            continue
+        given = dict(part.partition("=")[::2] for part in parameters)
+        wanted = given.get("as", "")
+        if not wanted:
+            return Accepted(Form.PLAIN)
+        known = {form.value: form for form in Form if form is not Form.PLAIN}.get(wanted)
+        if known is not None:
+            return Accepted(known, given.get("v", ""))
+    raise NotAcceptable("only JSON can be had here", do="accept application/json")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiRequest:
+    """A request. Header names are in lower case."""
+
+    method: str
+    path: str
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    body: bytes = b""
+    identity: Identity
+    accepted: Accepted = field(default=Accepted(Form.PLAIN))
+
+    @property
+    def content_type(self) -> str:
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+    @property
+    def manager(self) -> str:
+        """The field manager: as asked for, else the client program's name."""
+        agent = self.headers.get("user-agent", "").partition("/")[0]
+        return (self.query.get("fieldManager") or agent or "unknown")[:MAX_MANAGER]
+
+    @property
+    def include(self) -> IncludeObject:
+        try:
+            return IncludeObject(self.query.get("includeObject") or "Metadata")
+        except ValueError:
+            raise BadRequest("includeObject is None, Metadata or Object") from None
+
+    def flag(self, name: str) -> bool:
+        return self.query.get(name, "").lower() in ("1", "true")
+
+    def number(self, name: str) -> int:
+        """A query parameter that is a number of at least 0; 0 when absent."""
+        text = self.query.get(name) or "0"
+        if not text.isdecimal():
+            raise BadRequest(f"query parameter {name} must be a number that is not negative")
+        return int(text)
+
+    def optional_number(self, name: str) -> int | None:
+        return self.number(name) if self.query.get(name) else None
+
+    def invalid_option(self, field: str, message: str, reason: str) -> InvalidOptions:
+        """The error for a wrong option of this request."""
+        return InvalidOptions(OPTIONS.get(self.method, "ListOptions"), field, message, reason)
+
+    @property
+    def dry_run(self) -> bool:
+        wanted = self.query.get("dryRun", "")
+        if wanted not in ("", "All"):
+            raise self.invalid_option("dryRun", "must be All", NOT_SUPPORTED)
+        return wanted == "All"
+
+    def write_options(self) -> WriteOptions:
+        wanted = self.query.get("fieldValidation") or FieldValidation.WARN
+        try:
+            validation = FieldValidation(wanted)
+        except ValueError:
+            message = "must be Ignore, Warn or Strict"
+            raise self.invalid_option("fieldValidation", message, NOT_SUPPORTED) from None
+        return WriteOptions(dry_run=self.dry_run, field_validation=validation)
+
+    def list_options(self, name: str = "") -> ListOptions:
+        return ListOptions(
+            labels=self.query.get("labelSelector", ""),
+            fields=self._fields(name),
+            limit=self.number("limit"),
+            continue_token=self.query.get("continue", ""),
+            resource_version=self.query.get("resourceVersion", ""),
+            resource_version_match=self.query.get("resourceVersionMatch", ""),
+        )
+
+    def watch_options(self, name: str = "") -> WatchOptions:
+        return WatchOptions(
+            labels=self.query.get("labelSelector", ""),
+            fields=self._fields(name),
+            resource_version=self.query.get("resourceVersion", ""),
+            timeout_seconds=self.number("timeoutSeconds"),
+            bookmarks=self.flag("allowWatchBookmarks"),
+            send_initial_events=self.flag("sendInitialEvents"),
+        )
+
+    def _fields(self, name: str) -> str:
+        given = self.query.get("fieldSelector", "")
+        return ",".join(filter(None, (f"metadata.name={name}" if name else "", given)))
+
+    @property
+    def is_watch(self) -> bool:
+        return self.method == "GET" and self.flag("watch")
+
+    def delete_options(self) -> DeleteOptions:
+        """From the body (a `DeleteOptions` object), else from the query."""
+        given: Document = self.document() if self.body.strip() else {}
+        conditions = given.get("preconditions") or {}
+        grace = given.get("gracePeriodSeconds", self.optional_number("gracePeriodSeconds"))
+        propagation = given.get("propagationPolicy") or self.query.get("propagationPolicy")
+        orphan = given.get("orphanDependents", self.query.get("orphanDependents"))
+        if orphan is not None and not propagation:
+            yes = orphan in (True, "true", "1")
+            propagation = Propagation.ORPHAN if yes else Propagation.BACKGROUND
+        try:
+            return DeleteOptions(
+                uid=conditions.get("uid") or "",
+                resource_version=conditions.get("resourceVersion") or "",
+                propagation=Propagation(propagation) if propagation else None,
+                grace_period_seconds=grace,
+                dry_run=self.dry_run or given.get("dryRun") == ["All"],
+            )
+        except ValueError:
+            message = "must be Orphan, Background or Foreground"
+            raise self.invalid_option("propagationPolicy", message, NOT_SUPPORTED) from None
+
+    def document(self) -> Document:
+        """The body as an object: JSON, YAML, or protobuf. Raises `BadRequest`."""
+        value = self.value()
+        if not isinstance(value, dict):
+            raise BadRequest("the request's body must be an object")
+        return value
+
+    @property
+    def name_in_body(self) -> str:
+        """The name of the object in the body; empty when it has none or cannot be read."""
+        try:
+            metadata = self.document().get("metadata")
+        except BadRequest:
+            return ""
+        return str(metadata.get("name") or "") if isinstance(metadata, dict) else ""
+
+    def value(self) -> Any:
+        """The body, whatever it holds."""
+        if not self.body.strip():
+            raise BadRequest("the request has no body")
+        if self.content_type == protobuf.MEDIA:
+            return protobuf.decode(self.body)
+        try:
+            return msgspec.json.decode(self.body)
+        except msgspec.DecodeError as problem:
+            if "yaml" in self.content_type:
+                return _yaml(self.body)
+            raise BadRequest(f"the request's body is not JSON: {problem}") from None
+
+
+def _yaml(body: bytes) -> Any:
+    from ruamel.yaml import YAML  # only for the rare body that is not JSON
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        return YAML(typ="safe", pure=True).load(body.decode())
+    except (YAMLError, UnicodeDecodeError):
+        raise BadRequest("the request's body is neither JSON nor YAML") from None
+
+
+def no_such_path(path: str) -> NotFound:
+    return NotFound(f"the server has nothing at {path}")

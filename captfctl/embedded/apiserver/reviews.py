@@ -1,0 +1,72 @@
+"""Questions about users and permissions, answered at once and never stored.
+
+The server is one machine's own: whoever has a valid token may do everything, and every access
+review says so.
+"""
+
+from datetime import datetime
+
+from captfctl.cluster.errors import BadRequest, NotFound, Unauthorized
+from captfctl.embedded.apiserver.auth import ISSUER, Authenticator, Identity
+from captfctl.embedded.apiserver.discovery import REVIEWS
+from captfctl.embedded.apiserver.replies import Reply, json_reply
+from captfctl.embedded.apiserver.requests import ApiRequest, Target
+from captfctl.model.resource import Document
+
+REASON = "the embedded API server permits everything to its users"
+ALL_RULES: Document = {
+    "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
+    "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
+    "incomplete": False,
+}
+
+
+class Reviews:
+    def __init__(self, authenticator: Authenticator) -> None:
+        self._authenticator = authenticator
+
+    @staticmethod
+    def covers(target: Target) -> bool:
+        return target.version == "v1" and any(
+            entry.plural == target.plural for entry in REVIEWS.get(target.group, ())
+        )
+
+    def answer(self, request: ApiRequest, target: Target, now: datetime) -> Reply:
+        """The posted review with its status. Raises `BadRequest`, `NotFound`."""
+        if request.method != "POST" or target.name:
+            raise NotFound(f"{target.plural} can only be created")
+        review = request.document()
+        entry = next(e for e in REVIEWS[target.group] if e.plural == target.plural)
+        if review.get("kind") not in (None, entry.kind):
+            raise BadRequest(f"expected a {entry.kind}, got a {review['kind']}")
+        status = self._status(target.plural, request.identity, review.get("spec") or {}, now)
+        head = {"kind": entry.kind, "apiVersion": f"{target.group}/v1", "metadata": {}}
+        return json_reply({**head, **review, "status": status}, 201)
+
+    def _status(self, plural: str, user: Identity, spec: Document, now: datetime) -> Document:
+        match plural:
+            case "selfsubjectreviews":
+                return {"userInfo": user_info(user)}
+            case "tokenreviews":
+                return self._token(spec, now)
+            case "selfsubjectrulesreviews":
+                return ALL_RULES
+        return {"allowed": True, "reason": REASON}
+
+    def _token(self, spec: Document, now: datetime) -> Document:
+        try:
+            identity = self._authenticator.identify(spec.get("token", ""), now)
+        except Unauthorized as error:
+            return {"authenticated": False, "user": {}, "error": error.what}
+        audiences = spec.get("audiences") or [ISSUER]
+        return {"authenticated": True, "user": user_info(identity), "audiences": audiences}
+
+
+def user_info(identity: Identity) -> Document:
+    """A user as the API writes one."""
+    info: Document = {"username": identity.name, "groups": list(identity.groups)}
+    if identity.uid:
+        info["uid"] = identity.uid
+    if identity.extra:
+        info["extra"] = {key: list(values) for key, values in identity.extra}
+    return info

@@ -1,0 +1,112 @@
+"""Texts into API objects: one object per document, lists flattened, the shape checked."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from captfctl.embedded.described.objects import Violation
+from captfctl.embedded.described.reading import Text
+from captfctl.embedded.described.yamltext import Json, Parsed, Place, Problem, documents
+from captfctl.errors import Source
+from captfctl.model.resource import Document
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A document with an apiVersion, a kind and a name; whether that kind exists is not known."""
+
+    document: Document
+    file: str
+    root: Place
+
+    @property
+    def api_version(self) -> str:
+        return str(self.document["apiVersion"])
+
+    @property
+    def kind(self) -> str:
+        return str(self.document["kind"])
+
+    def violation(self, message: str, path: str = "") -> Violation:
+        place = self.root.below.get(path.partition(".")[0], self.root)
+        return Violation(Source(self.file, place.line), message, path)
+
+
+def candidates(text: Text, violations: list[Violation]) -> Iterator[Candidate]:
+    """The objects of one text; what is wrong goes to `violations`. Empty documents are skipped."""
+    problems: list[Problem] = []
+    found = False
+    for parsed in documents(text.content, problems):
+        if parsed.value is not None:
+            found = True
+            yield from _flat(parsed, text.name, violations)
+    violations.extend(
+        Violation(Source(text.name, problem.line), problem.message, problem.path)
+        for problem in problems
+    )
+    if not found and not problems:
+        violations.append(Violation(Source(text.name), "no object is described here"))
+
+
+def _flat(parsed: Parsed, file: str, violations: list[Violation]) -> Iterator[Candidate]:
+    value, place = parsed.value, parsed.place
+    items = value.get("items") if isinstance(value, dict) else None
+    is_list = isinstance(value, dict) and str(value.get("kind", "")).endswith("List")
+    if is_list and isinstance(items, list):
+        places = place.below["items"].below
+        for index, item in enumerate(items):
+            yield from _flat(Parsed(item, places[index]), file, violations)
+        return
+    wrong = list(_shape(value, place))
+    if wrong:
+        violations.extend(
+            Violation(Source(file, line), message, path) for line, path, message in wrong
+        )
+    else:
+        yield Candidate(value, file, place)
+
+
+def _shape(value: Json, place: Place) -> Iterator[tuple[int, str, str]]:
+    """Line, path and message of what keeps a document from being an API object."""
+    if not isinstance(value, dict):
+        yield place.line, "", f"an object is expected here, not {_called(value)}"
+        return
+    for key in ("apiVersion", "kind"):
+        yield from _text(value, place, key, key)
+    metadata = value.get("metadata")
+    where = place.below.get("metadata", place)
+    if metadata is None:
+        yield where.line, "metadata.name", "is missing"
+    elif not isinstance(metadata, dict):
+        yield where.line, "metadata", f"must be an object, not {_called(metadata)}"
+    else:
+        yield from _text(metadata, where, "name", "metadata.name")
+        if metadata.get("namespace") is not None:
+            yield from _text(metadata, where, "namespace", "metadata.namespace")
+
+
+def _text(value: Document, place: Place, key: str, path: str) -> Iterator[tuple[int, str, str]]:
+    line = place.below.get(key, place).line
+    item = value.get(key)
+    if item is None or item == "":
+        hint = ""
+        if key == "name" and value.get("generateName"):
+            hint = ": a described object needs a name of its own, generateName is not enough"
+        yield line, path, f"is missing{hint}"
+    elif not isinstance(item, str):
+        yield line, path, f"must be text, not {_called(item)}: put it in quotes"
+
+
+def _called(value: Json) -> str:
+    match value:
+        case None:
+            return "nothing"
+        case bool():
+            return "a boolean"
+        case int() | float():
+            return "a number"
+        case str():
+            return "text"
+        case list():
+            return "a list"
+        case _:
+            return "an object"

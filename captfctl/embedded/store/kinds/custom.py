@@ -1,0 +1,54 @@
+"""Custom resources: read, filled in and checked by the schema of their definition."""
+
+from datetime import datetime
+
+from captfctl.cluster.errors import Cause
+from captfctl.embedded.store.rules import check_rules
+from captfctl.embedded.store.strategy import Strategy
+from captfctl.embedded.store.structural import Node, apply_defaults, prune
+from captfctl.embedded.store.validation import ABSENT, validate
+from captfctl.model.resource import Document
+
+_TYPE_AND_METADATA = ("apiVersion", "kind", "metadata")
+
+
+class CustomStrategy(Strategy):
+    has_generation = True
+    unconditional_update = False
+
+    def __init__(self, node: Node, has_status: bool) -> None:
+        self.node = node
+        self.has_status = has_status
+
+    def read(self, document: Document, unknown: list[str]) -> Document:
+        prune(self.node, document, "", unknown, keep=_TYPE_AND_METADATA)
+        apply_defaults(self.node, document)
+        return document
+
+    def prepare_create(self, document: Document, now: datetime) -> None:
+        super().prepare_create(document, now)
+        if self.has_status:
+            # A default may have put the status back that was just taken away.
+            apply_defaults(self.node, document)
+
+    def with_status(self, document: Document, old: Document) -> Document:
+        result = super().with_status(document, old)
+        result["metadata"] = dict(old["metadata"])
+        if "managedFields" in document["metadata"]:
+            result["metadata"]["managedFields"] = document["metadata"]["managedFields"]
+        return result
+
+    def changed(self, document: Document, old: Document) -> bool:
+        return self._counted(document) != self._counted(old)
+
+    def _counted(self, document: Document) -> Document:
+        ignored = ("metadata", "status") if self.has_status else ("metadata",)
+        return {key: value for key, value in document.items() if key not in ignored}
+
+    def check(self, document: Document, old: Document | None, subresource: str) -> list[Cause]:
+        causes: list[Cause] = []
+        before = ABSENT if old is None else old
+        validate(self.node, document, "", causes, before)
+        if not causes:
+            check_rules(self.node, document, "", causes, before)
+        return causes

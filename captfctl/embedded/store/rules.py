@@ -1,0 +1,208 @@
+"""CEL rules of custom resources (`x-kubernetes-validations`), transition rules included.
+
+The library is loaded when the first rule is compiled: most stores never need it.
+"""
+
+import re
+from datetime import timedelta
+from functools import lru_cache
+from typing import Any
+
+from captfctl.cluster.errors import Cause
+from captfctl.embedded.store.cel_functions import FUNCTIONS, REPLACEMENTS
+from captfctl.embedded.store.cel_library import cel
+from captfctl.embedded.store.structural import Node, Rule
+from captfctl.embedded.store.validation import ABSENT, old_item
+from captfctl.embedded.store.violations import child, shown, type_name
+from captfctl.model.durations import parse_duration
+from captfctl.model.meta import parse_time
+
+_RESERVED = frozenset(
+    "true false null in as break const continue else for function if import let loop package "  # noqa: SIM905
+    "namespace return var void while".split()
+)
+_ESCAPES = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
+# Operators and macros appear among a program's functions under names no identifier can have.
+_IDENTIFIER = re.compile(r"[a-zA-Z][a-zA-Z0-9]*\Z")
+
+
+# A string literal, or a call of a function that the library has but not as CEL defines it.
+_CALL = re.compile(
+    r"(?P<text>\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*')"
+    r"|\b(?P<name>" + "|".join(REPLACEMENTS) + r")(?=\s*\()"
+)
+
+
+def _replaced(found: re.Match[str]) -> str:
+    return found["text"] or REPLACEMENTS[found["name"]]
+
+
+class RuleError(Exception):
+    """A rule that cannot be compiled; its text says why."""
+
+
+@lru_cache(maxsize=2048)
+def program(expression: str) -> Any:
+    """Raises `RuleError`."""
+    try:
+        return cel().compile(_CALL.sub(_replaced, expression))
+    except ValueError as error:
+        raise RuleError(" ".join(str(error).split())) from None
+
+
+def check_rules(node: Node, value: Any, path: str, causes: list[Cause], old: Any = ABSENT) -> None:
+    """Append to `causes` every broken rule at `value` and below."""
+    if not node.has_rules or value is None:
+        return
+    for rule in node.rules:
+        _check(rule, node, value, path, causes, old)
+    if isinstance(value, dict):
+        before = old if isinstance(old, dict) else {}
+        for key, item in value.items():
+            below = node.of(key)
+            if below is not None:
+                check_rules(below, item, child(path, key), causes, before.get(key, ABSENT))
+    elif isinstance(value, list) and node.items is not None:
+        earlier = old_item(node, old)
+        for index, item in enumerate(value):
+            check_rules(node.items, item, child(path, index), causes, earlier(item))
+
+
+def _check(rule: Rule, node: Node, value: Any, path: str, causes: list[Cause], old: Any) -> None:
+    variables = {"self": to_cel(node, value)}
+    if rule.transition:
+        if old is ABSENT and not rule.optional_old:
+            return
+        variables["oldSelf"] = None if old is ABSENT else to_cel(node, old)
+    elif old is not ABSENT and value == old:
+        return
+    message = _verdict(rule, variables)
+    if message is None:
+        return
+    where = (path + rule.field_path).removeprefix(".")
+    found = type_name(value)
+    causes.append(Cause(where or "<nil>", f'Invalid value: "{found}": {message}', rule.reason))
+
+
+def _verdict(rule: Rule, variables: dict[str, Any]) -> str | None:
+    """None when the rule holds, else what to tell."""
+    try:
+        if evaluate(rule.expression, variables) is True:
+            return None
+    except Exception as error:  # the library raises whatever fits
+        return f"rule evaluation error: {error}: {rule.expression}"
+    if rule.message_expression:
+        try:
+            text = evaluate(rule.message_expression, variables)
+        except Exception:  # the plain message takes its place
+            text = None
+        if isinstance(text, str) and text.strip():
+            return text
+    return rule.message.strip() or f"failed rule: {' '.join(rule.expression.split())}"
+
+
+def evaluate(expression: str, variables: dict[str, Any]) -> Any:
+    compiled = program(expression)
+    context = cel().Context(variables=variables)
+    for name in compiled.functions():
+        if name in FUNCTIONS:
+            context.add_function(name, FUNCTIONS[name])
+    return compiled.execute(context)
+
+
+def to_cel(node: Node, value: Any) -> Any:
+    """The value as CEL sees it: typed by the schema, names escaped, unspecified fields left out."""
+    if isinstance(value, dict):
+        if node.properties or node.additional is None:
+            return {
+                escaped(key): to_cel(below, value[key])
+                for key, below in node.properties.items()
+                if key in value
+            } | _meta(node, value)
+        return {key: to_cel(node.additional, item) for key, item in value.items()}
+    if isinstance(value, list):
+        if node.items is None:
+            return value
+        return [to_cel(node.items, item) for item in value]
+    return _scalar(node, value)
+
+
+def _meta(node: Node, value: dict[str, Any]) -> dict[str, Any]:
+    """At the root, the object's type and name can be used although no schema specifies them."""
+    if not node.embedded:
+        return {}
+    found: dict[str, Any] = {key: value[key] for key in ("apiVersion", "kind") if key in value}
+    if isinstance(meta := value.get("metadata"), dict):
+        found["metadata"] = {key: meta[key] for key in ("name", "generateName") if key in meta}
+    return found
+
+
+def _scalar(node: Node, value: Any) -> Any:
+    if node.type == "number" and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if node.type == "integer" and isinstance(value, float):
+        return int(value)
+    if isinstance(value, str):
+        if node.format in ("date-time", "datetime"):
+            return parse_time(value) or value
+        if node.format == "duration":
+            return _duration(value)
+    return value
+
+
+def _duration(text: str) -> timedelta | str:
+    try:
+        return parse_duration(text)
+    except ValueError:
+        return text  # the format refuses it
+
+
+def escaped(name: str) -> str:
+    """A property's name as a CEL identifier."""
+    if name in _RESERVED:
+        return f"__{name}__"
+    return re.sub(r"__|[./-]", lambda found: _ESCAPES[found[0]], name)
+
+
+def rule_problems(node: Node, path: str = "") -> list[Cause]:
+    """Rules below a CRD's schema that do not compile, or use a function that is not known."""
+    causes = []
+    for index, rule in enumerate(node.rules):
+        where = child(child(path, "x-kubernetes-validations"), index)
+        for field, expression in (
+            ("rule", rule.expression),
+            ("messageExpression", rule.message_expression),
+        ):
+            if expression and (problem := _problem(expression)):
+                message = f"Invalid value: {shown(expression)}: compilation failed: {problem}"
+                causes.append(Cause(child(where, field), message))
+    for key, below in node.properties.items():
+        causes += rule_problems(below, f"{path}.properties[{key}]")
+    if node.items is not None:
+        causes += rule_problems(node.items, f"{path}.items")
+    if node.additional is not None:
+        causes += rule_problems(node.additional, f"{path}.additionalProperties")
+    return causes
+
+
+def _problem(expression: str) -> str:
+    try:
+        used = program(expression).functions()
+    except RuleError as error:
+        return str(error)
+    unknown = [name for name in used if _IDENTIFIER.match(name) and name not in _known()]
+    return f"undeclared reference to '{unknown[0]}'" if unknown else ""
+
+
+@lru_cache(maxsize=1)
+def _known() -> frozenset[str]:
+    return frozenset(FUNCTIONS) | _LIBRARY
+
+
+# What the library itself evaluates.
+_LIBRARY = frozenset(
+    "size contains startsWith endsWith matches string int uint double bytes duration "  # noqa: SIM905
+    "timestamp type dyn has all exists exists_one map filter getFullYear getMonth getDate "
+    "getDayOfMonth getDayOfWeek getDayOfYear getHours getMinutes getSeconds getMilliseconds max "
+    "min".split()
+)

@@ -1,0 +1,254 @@
+"""The embedded store's operations."""
+
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from captfctl.clock import Clock
+from captfctl.cluster.door import Door
+from captfctl.cluster.errors import NotFound
+from captfctl.embedded.store import reads, writes
+from captfctl.embedded.store.cleanup import DefinitionCleanup
+from captfctl.embedded.store.door import EmbeddedDoor
+from captfctl.embedded.store.engine import LOG_LIMIT, Engine
+from captfctl.embedded.store.expiry import EventExpiry, expires
+from captfctl.embedded.store.journal import Journal, NoJournal, SqliteJournal
+from captfctl.embedded.store.kinds.namespaces import BOOTSTRAP
+from captfctl.embedded.store.registry import Registry, Served
+from captfctl.embedded.store.requests import (
+    Deleted,
+    DeleteOptions,
+    ListOptions,
+    RawPage,
+    WatchOptions,
+    WriteOptions,
+    Written,
+)
+from captfctl.embedded.store.violations import not_found, not_served
+from captfctl.embedded.store.watch import RawWatch
+from captfctl.embedded.store.writes import Change
+from captfctl.model.resource import Document
+from captfctl.model.resources import NAMESPACES, PODS
+
+SubresourceHandler = Callable[[str, str, Document], Document]
+
+
+class EmbeddedStore:
+    """Objects with the semantics of kube-apiserver. Every method may be called from any thread.
+
+    Raises the errors of `captfctl.cluster.errors`; a write that raises has not taken place.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        clock: Clock,
+        *,
+        chance: random.Random | None = None,
+        log_limit: int = LOG_LIMIT,
+    ) -> None:
+        self._engine = Engine(journal, clock, chance or random.SystemRandom(), log_limit)
+        self._expiry = EventExpiry(self._engine)
+        self._cleanup = DefinitionCleanup(self._engine)
+        self._handlers: dict[tuple[str, str], SubresourceHandler] = {}
+        self._bootstrap()
+        self._cleanup.resume()
+
+    @classmethod
+    def in_memory(
+        cls, clock: Clock, *, chance: random.Random | None = None, log_limit: int = LOG_LIMIT
+    ) -> "EmbeddedStore":
+        """A store that is gone with the process.
+
+        `chance` draws uids and generated names. `log_limit`: how many changes of one resource are
+        kept for watches and pages; older versions are `Gone`.
+        """
+        return cls(NoJournal(), clock, chance=chance, log_limit=log_limit)
+
+    @classmethod
+    def open(
+        cls,
+        path: Path,
+        clock: Clock,
+        *,
+        chance: random.Random | None = None,
+        log_limit: int = LOG_LIMIT,
+    ) -> "EmbeddedStore":
+        """The store in directory `path`, which is made when absent. One process at a time.
+
+        The versions of an earlier process are `Gone`; what it acknowledged is there. Raises
+        `EnvironmentFault` when the directory is in use, read-only, full or damaged.
+        """
+        journal = SqliteJournal(path)
+        try:
+            return cls(journal, clock, chance=chance, log_limit=log_limit)
+        except BaseException:
+            journal.close()
+            raise
+
+    def _bootstrap(self) -> None:
+        """A cluster is never without these namespaces."""
+        served = self.registry.find(NAMESPACES.group, NAMESPACES.version, NAMESPACES.plural)
+        for name in BOOTSTRAP:
+            try:
+                self.get(served, name)
+            except NotFound:
+                self.create(served, {"metadata": {"name": name}})
+
+    def close(self) -> None:
+        """End all watches and release the directory. Later calls raise `Unavailable`."""
+        self._engine.close()
+
+    def door(self, field_owner: str = "captfctl") -> Door:
+        """The typed door. `field_owner` names the writer where a server keeps note of it."""
+        return EmbeddedDoor(self, field_owner)
+
+    @property
+    def registry(self) -> Registry:
+        return self._engine.registry
+
+    @property
+    def resource_version(self) -> str:
+        """The version of the latest write."""
+        return str(self._engine.version)
+
+    def get(self, served: Served, name: str, namespace: str = "") -> bytes:
+        """The object as JSON, in `served`'s version."""
+        key = f"{namespace}/{name}" if served.resource.namespaced else name
+        record = self._engine.collection(served).records.get(key)
+        if record is None:
+            raise not_found(served.resource.name, name)
+        return writes.body_of(served, record)
+
+    def list(
+        self, served: Served, namespace: str = "", options: ListOptions | None = None
+    ) -> RawPage:
+        """The objects of one namespace, or of all when it is empty."""
+        return reads.list_page(self._engine, served, namespace, options or ListOptions())
+
+    def watch(
+        self,
+        served: Served,
+        namespace: str = "",
+        options: WatchOptions | None = None,
+        *,
+        wake: Callable[[], None] | None = None,
+    ) -> RawWatch:
+        """Changes after a version. Raises `Gone` for one that is older than the change log."""
+        wanted = options or WatchOptions()
+        return reads.start_watch(self._engine, served, namespace, wanted, wake)
+
+    def create(
+        self,
+        served: Served,
+        document: Document,
+        namespace: str = "",
+        options: WriteOptions | None = None,
+    ) -> Written:
+        """`document` belongs to the store afterwards."""
+        written = writes.create(
+            self._engine, served, document, namespace, options or WriteOptions()
+        )
+        self._written(served, written)
+        return written
+
+    def modify(
+        self,
+        served: Served,
+        name: str,
+        namespace: str,
+        change: Change,
+        options: WriteOptions | None = None,
+        *,
+        subresource: str = "",
+        create: bool = False,
+    ) -> Written:
+        """Read, change, write: repeated until no other write came between.
+
+        `change` gets the current object in `served`'s version (its own copy; `None` when it does
+        not exist and `create` is set) and returns the wanted one. What it raises passes through.
+        A resourceVersion or uid in the result that is not the stored one is a `Conflict`. A result
+        without a resourceVersion replaces whatever is there, where the kind allows that (custom
+        resources and Leases do not: `Invalid`). `subresource` is empty, `status` or, for
+        Namespaces, `finalize`. An unchanged object is not written. PUT and every kind of PATCH
+        are this.
+        """
+        written = writes.modify(
+            self._engine,
+            served,
+            name,
+            namespace,
+            change,
+            options or WriteOptions(),
+            subresource=subresource,
+            create_absent=create,
+        )
+        self._written(served, written)
+        return written
+
+    def _written(self, served: Served, written: Written) -> None:
+        if expires(served.storage):
+            self._expiry.written(written)
+        self._cleanup.after(served)
+
+    def delete(
+        self, served: Served, name: str, namespace: str = "", options: DeleteOptions | None = None
+    ) -> Deleted:
+        """Remove the object, or mark it while something holds it back."""
+        deleted = writes.delete(self._engine, served, name, namespace, options or DeleteOptions())
+        self._cleanup.after(served)
+        return deleted
+
+    def delete_collection(
+        self,
+        served: Served,
+        namespace: str = "",
+        selection: ListOptions | None = None,
+        options: DeleteOptions | None = None,
+    ) -> RawPage:
+        """Delete all that `selection` selects; the answer lists them as they were."""
+        page = self.list(served, namespace, selection)
+        for record in page.items:
+            metadata = writes.metadata_of(record)
+            try:
+                self.delete(served, metadata["name"], metadata.get("namespace", ""), options)
+            except NotFound:
+                continue
+        return page
+
+    def serve_subresource(
+        self, resource: str, subresource: str, handler: SubresourceHandler
+    ) -> None:
+        """Let `handler(name, namespace, body)` answer POSTs to a subresource of `pods`, say."""
+        self._handlers[resource, subresource] = handler
+
+    def create_subresource(
+        self, served: Served, name: str, namespace: str, subresource: str, body: Document
+    ) -> Document:
+        """POST to a subresource: a pod's `binding`, and what `serve_subresource` has added."""
+        self.get(served, name, namespace)
+        resource = served.resource.name
+        if (resource, subresource) == (PODS.name, "binding"):
+            return self._bind(served, name, namespace, body)
+        handler = self._handlers.get((resource, subresource))
+        if handler is None:
+            raise not_served()
+        return handler(name, namespace, body)
+
+    def _bind(self, served: Served, name: str, namespace: str, body: Document) -> Document:
+        writes.bind(self._engine, served, name, namespace, body)
+        return {
+            "apiVersion": "v1",
+            "kind": "Status",
+            "metadata": {},
+            "status": "Success",
+            "code": 201,
+        }
+
+    def dependents(self, uid: str) -> Sequence[tuple[Served, str, str]]:
+        """Every object with an owner reference to `uid`: resource, namespace, name."""
+        return reads.dependents(self._engine, uid)
+
+    def compact(self) -> None:
+        """Forget the change log: older resourceVersions and continue tokens are `Gone`."""
+        self._engine.compact()

@@ -1,0 +1,251 @@
+"""The supervisor: one container, its tree, its log and its end (11 §9, 20 §10)."""
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from captfctl.embedded.agent.containers import Container, ExitWatcher, Phase, start_supervisor
+from captfctl.embedded.supervisor import processes, records
+from captfctl.embedded.supervisor.launch import MARKER, Launch
+from tests.embedded.support import DEADLINE, until
+
+
+class Run:
+    """A container started by the test."""
+
+    def __init__(self, directory: Path) -> None:
+        directory.mkdir()
+        self.uid = str(uuid.uuid4())
+        self.directory = directory
+        self.container = Container(directory, self.uid)
+        self.watcher = ExitWatcher()
+        self.watcher.start()
+
+    def launch(self, script: str, **more: object) -> Launch:
+        fields: dict[str, object] = {
+            "directory": str(self.directory),
+            "argv": ["/bin/sh", "-c", script],
+            "env": {"PATH": os.defpath},
+            "cwd": str(self.directory),
+            "pod_uid": self.uid,
+        }
+        return Launch(**{**fields, **more})  # type: ignore[arg-type]
+
+    def start(self, script: str, **more: object) -> threading.Event:
+        over = threading.Event()
+        self.watcher.watch(start_supervisor(self.launch(script, **more)), over.set)
+        return over
+
+    def python(self, script: str, **more: object) -> threading.Event:
+        return self.start("", argv=[sys.executable, "-IS", "-c", script], **more)
+
+    def log(self) -> list[str]:
+        text = (self.directory / records.LOG).read_text()
+        return [line.split(" ", 3)[3] for line in text.splitlines()]
+
+    def end(self) -> records.Ended:
+        ended = self.container.ended
+        assert ended is not None
+        return ended
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[Run]:
+    run = Run(tmp_path / "container")
+    yield run
+    processes.end_all(lambda: processes.belonging(f"{MARKER}={run.uid}"), timeout=10)
+    run.watcher.stop()
+
+
+def test_exit_code_and_both_streams_are_kept(run: Run) -> None:
+    assert run.start("echo out; echo err >&2; printf last; exit 7").wait(DEADLINE)
+    assert run.end().exit_code == 7
+    assert run.end().signal == 0
+    assert sorted(run.log()) == ["err", "last", "out"]
+    assert run.container.phase is Phase.ENDED
+
+
+def test_a_program_that_does_not_exist_is_told_apart_from_one_that_fails(run: Run) -> None:
+    assert run.start("", argv=["/no/such/program"]).wait(DEADLINE)
+    assert run.end().exit_code == 127
+    assert run.end().reason == "ContainerCannotRun"
+    assert "/no/such/program" in run.end().message
+
+
+def test_a_program_that_may_not_be_executed_says_why(run: Run) -> None:
+    script = run.directory / "script"
+    script.write_text("#!/bin/sh\n")
+    script.chmod(0o644)
+    assert run.start("", argv=[str(script)]).wait(DEADLINE)
+    assert (run.end().exit_code, run.end().reason) == (126, "ContainerCannotRun")
+
+
+def test_sigterm_reaches_the_main_process_only(run: Run) -> None:
+    over = run.python(
+        "import os, signal, subprocess, sys, time\n"
+        "child = subprocess.Popen([sys.executable, '-c', "
+        "'import signal, time, sys\\n"
+        'signal.signal(signal.SIGTERM, lambda *_: (print("child got it", flush=True)))\\n'
+        'print("child ready", flush=True)\\n'
+        "time.sleep(60)'])\n"
+        "def stop(*_):\n"
+        "    print('main got it', child.poll(), flush=True)\n"
+        "    sys.exit(3)\n"
+        "signal.signal(signal.SIGTERM, stop)\n"
+        "time.sleep(60)\n"
+    )
+    until(lambda: (run.directory / records.LOG).exists() and "child ready" in run.log())
+    assert run.container.terminate()
+    assert over.wait(DEADLINE)
+    assert run.log() == ["child ready", "main got it None"]
+    assert run.end().exit_code == 3
+
+
+@pytest.mark.parametrize("escape", ["setsid", "double fork", "empty environment"])
+def test_nothing_survives_the_main_process(run: Run, escape: str) -> None:
+    leave = {
+        "setsid": "os.setsid()",
+        "double fork": "os.setsid(); os.fork() and os._exit(0)",
+        "empty environment": "os.setsid(); os.fork() and os._exit(0)",
+    }[escape]
+    env = "{}" if escape == "empty environment" else "os.environ"
+    over = run.python(
+        "import os, time\n"
+        "if os.fork() == 0:\n"
+        f"    {leave}\n"
+        "    print('pid', os.getpid(), flush=True)\n"
+        f"    os.execve('/bin/sleep', ['sleep', '300'], {env})\n"
+        "while True: time.sleep(0.1)\n"
+    )
+    until(lambda: (run.directory / records.LOG).exists() and any("pid" in x for x in run.log()))
+    pid = int(run.log()[0].split()[1])
+    until(lambda: b"sleep" in Path(f"/proc/{pid}/cmdline").read_bytes())
+    running = run.container.running
+    assert running is not None
+    os.kill(running.pid, signal.SIGKILL)
+    assert over.wait(DEADLINE)
+    assert processes.identify(pid) is None
+    assert (run.end().exit_code, run.end().signal) == (137, 9)
+    assert run.end().left_over >= 1
+
+
+def test_kill_ends_a_tree_that_ignores_sigterm(run: Run) -> None:
+    over = run.start("trap '' TERM; (trap '' TERM; sleep 300) & echo ready; wait; sleep 300")
+    until(lambda: (run.directory / records.LOG).exists() and run.log() == ["ready"])
+    run.container.terminate()
+    assert not over.is_set()
+    run.container.kill()
+    assert over.wait(DEADLINE)
+    assert run.end().signal == signal.SIGKILL
+    assert run.container.remains() == []
+
+
+def test_two_supervisors_of_one_container_start_it_once(run: Run) -> None:
+    counter = run.directory / "starts"
+    script = f"echo x >> {counter}; sleep 0.2"
+    overs = [run.start(script) for _ in range(4)]
+    for over in overs:
+        assert over.wait(DEADLINE)
+    assert counter.read_text() == "x\n"
+    assert run.end().exit_code == 0
+
+
+def test_a_container_that_has_ended_is_not_started_again(run: Run) -> None:
+    counter = run.directory / "starts"
+    for _ in range(2):
+        assert run.start(f"echo x >> {counter}").wait(DEADLINE)
+    assert counter.read_text() == "x\n"
+
+
+@pytest.mark.parametrize("hide", [False, True])
+def test_what_a_killed_supervisor_left_is_ended_and_told_honestly(run: Run, hide: bool) -> None:
+    hidden = "env -i /bin/sleep 300" if hide else "/bin/sleep 300"
+    way = "uts-namespace" if os.geteuid() == 0 else "user-namespace"
+    if hide and not _have(way):
+        pytest.skip("without a UTS namespace a process with an empty environment is not found")
+    over = run.start(
+        f"setsid {hidden} & echo ready; wait; sleep 300",
+        hostname="a-pod",
+        hostname_by=way if hide else "",
+    )
+    until(lambda: (run.directory / records.LOG).exists() and run.log() == ["ready"])
+    supervisor = run.container.supervisor
+    assert supervisor is not None
+    os.kill(supervisor.pid, signal.SIGKILL)
+    assert over.wait(DEADLINE)
+    assert run.container.phase is Phase.LOST
+    assert run.container.remains() != []
+    assert run.container.bury(now=time.time(), timeout=10)
+    assert run.container.remains() == []
+    assert run.end().exit_code == 137
+    assert "supervised" in run.end().message
+
+
+def _have(way: str) -> bool:
+    from captfctl.embedded.agent.abilities import hostname_way
+
+    return hostname_way() == way
+
+
+def test_the_processes_see_the_pods_name_as_host_name(run: Run) -> None:
+    from captfctl.embedded.agent.abilities import hostname_way
+
+    way = hostname_way()
+    if way == "lock-attribution":
+        pytest.skip("this machine grants no UTS namespace")
+    assert run.start("uname -n; id -u", hostname="my-pod-x7k2p", hostname_by=way).wait(DEADLINE)
+    assert run.log() == ["my-pod-x7k2p", str(os.getuid())]
+    assert os.uname().nodename != "my-pod-x7k2p"
+
+
+def test_more_memory_than_the_limit_ends_the_container(run: Run) -> None:
+    over = run.python(
+        "import time\nkeep = bytearray(80 * 1024 * 1024)\nkeep[::4096] = b'x' * len(keep[::4096])\n"
+        "time.sleep(60)",
+        memory_limit=40 * 1024 * 1024,
+        memory_by="watchdog",
+    )
+    assert over.wait(DEADLINE)
+    assert (run.end().exit_code, run.end().reason) == (137, "OOMKilled")
+
+
+def test_a_long_log_is_cut_by_age(run: Run) -> None:
+    assert run.start("seq 1 30000", log_limit=50_000).wait(DEADLINE)
+    older = run.directory / (records.LOG + ".1")
+    assert older.exists()
+    assert run.log()[-1] == "30000"
+
+
+def test_a_long_line_is_kept_in_parts(run: Run) -> None:
+    assert run.python("print('x' * 40000)").wait(DEADLINE)
+    rows = (run.directory / records.LOG).read_text().splitlines()
+    assert [row.split(" ", 3)[2] for row in rows] == ["P", "P", "F"]
+    assert "".join(row.split(" ", 3)[3] for row in rows) == "x" * 40000
+
+
+def test_no_secret_of_the_environment_is_on_disk_or_in_arguments(run: Run) -> None:
+    over = run.start("echo ready; sleep 300", env={"PATH": os.defpath, "PASSWORD": "s3cret-value"})
+    until(lambda: (run.directory / records.LOG).exists() and run.log() == ["ready"])
+    supervisor = run.container.supervisor
+    assert supervisor is not None
+    for pid in (supervisor.pid, *(p.pid for p in processes.descendants(supervisor.pid))):
+        assert b"s3cret" not in Path(f"/proc/{pid}/cmdline").read_bytes()
+    for file in run.directory.iterdir():
+        assert "s3cret" not in file.read_text(), file
+    run.container.kill()
+    assert over.wait(DEADLINE)
+
+
+def test_a_claim_of_another_boot_is_dead(run: Run) -> None:
+    run.directory.joinpath(records.CLAIM).write_text(
+        json.dumps({"pid": os.getpid(), "start": 1, "boot": "another", "uts": 0})
+    )
+    assert run.container.phase is Phase.LOST
