@@ -22,9 +22,6 @@ from captfctl.cluster.errors import ApiError
 from captfctl.cluster.live import LiveDoor
 from captfctl.cluster.reads import SharedReads
 from captfctl.embedded.capi_crds import capi_crds
-from captfctl.jobs.build import RunnerSettings, build_job
-from captfctl.jobs.policy import SERVICE_ACCOUNT
-from captfctl.jobs.run import RunSpec
 from captfctl.manager.caches import Caches
 from captfctl.manager.identity import IdentityReconciler
 from captfctl.manager.settings import ManagerSettings
@@ -74,6 +71,9 @@ from captfctl.terraform.contract.hashing import inputs_hash
 from captfctl.terraform.contract.render import render
 from captfctl.terraform.contract.roles import Role
 from captfctl.terraform.contract.variables import merge_variables
+from captfctl.terraform.job.build import RunnerSettings, build_job
+from captfctl.terraform.job.policy import SERVICE_ACCOUNT
+from captfctl.terraform.job.run import RunSpec
 from captfctl.terraform.state.plan_key import ensure_plan_key
 from captfctl.terraform.state.record_store import record_labels
 

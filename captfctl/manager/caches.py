@@ -9,8 +9,6 @@ from captfctl.clock import Clock
 from captfctl.cluster.door import Door
 from captfctl.cluster.errors import ApiError, Forbidden, NotFound
 from captfctl.controller import Informer
-from captfctl.jobs.reader import slim
-from captfctl.jobs.results import is_finished
 from captfctl.manager.settings import ManagerSettings
 from captfctl.model import keys, names
 from captfctl.model.capi import Cluster
@@ -32,6 +30,8 @@ from captfctl.model.resources import (
     TERRAFORM_MACHINES,
 )
 from captfctl.model.terraform import TerraformCluster
+from captfctl.runs.reader import slim
+from captfctl.terraform.books.results import is_finished
 
 BY_OWNER = "owner"
 BY_CLUSTER = "cluster"

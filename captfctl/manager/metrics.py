@@ -6,15 +6,15 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from captfctl.jobs.bookkeeping import CountedRun
-from captfctl.jobs.result_document import ResultChanges
-from captfctl.jobs.results import op_of
 from captfctl.manager.labels import ACTIONS, KINDS, step_label
 from captfctl.manager.object_gauges import ObjectGauges
 from captfctl.model import keys
 from captfctl.model.core import Job
 from captfctl.model.ops import Op
 from captfctl.reconcile import Gauges
+from captfctl.terraform.books.bookkeeping import CountedRun
+from captfctl.terraform.books.result_document import ResultChanges
+from captfctl.terraform.books.results import op_of
 from captfctl.version import VERSION
 
 CONTRACT = "v1alpha1"

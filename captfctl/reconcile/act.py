@@ -7,10 +7,6 @@ from captfctl.cluster.errors import ApiError
 from captfctl.controller import Result
 from captfctl.decide import Decision, Reason, constants, explain, jitter
 from captfctl.decide.duration import to_seconds
-from captfctl.jobs.policy import policy_problem
-from captfctl.jobs.slots import SlotLimits, slot_wait
-from captfctl.jobs.start import Deferred, Started, claim_of
-from captfctl.jobs.waits import Wait
 from captfctl.model import keys
 from captfctl.model.conditions import FALSE, TRUE, UNKNOWN, ConditionValue, Type
 from captfctl.model.events import Action, Note
@@ -21,7 +17,11 @@ from captfctl.reconcile.active import CONDITION_OF, provisioning
 from captfctl.reconcile.context import Pass
 from captfctl.reconcile.finish import finish
 from captfctl.reconcile.rendering import Rendered, render_run
+from captfctl.runs.slots import SlotLimits, slot_wait
+from captfctl.runs.start import Deferred, Started, claim_of
+from captfctl.runs.waits import Wait
 from captfctl.terraform.contract.errors import InputsTooLarge
+from captfctl.terraform.job.policy import policy_problem
 
 MANUAL_WAIT = (
     "applyPolicy is Manual and this release cannot make plans to approve: changed inputs wait "

@@ -3,9 +3,6 @@
 from captfctl.cluster.reads import find
 from captfctl.controller import Result
 from captfctl.decide import constants
-from captfctl.jobs.lag import Lag, check_lag
-from captfctl.jobs.results import op_of
-from captfctl.jobs.stuck import Stuck, check_stuck
 from captfctl.model import keys
 from captfctl.model.conditions import FALSE, ConditionValue, Type
 from captfctl.model.core import Job
@@ -15,6 +12,9 @@ from captfctl.model.status import ActiveJob
 from captfctl.reconcile.context import Pass
 from captfctl.reconcile.finish import finish
 from captfctl.reconcile.images import fallback_image
+from captfctl.runs.lag import Lag, check_lag
+from captfctl.runs.stuck import Stuck, check_stuck
+from captfctl.terraform.books.results import op_of
 from captfctl.terraform.state.records import mark_may_have_applied, read_records, record_interrupted
 
 CONDITION_OF = {

@@ -1,9 +1,9 @@
 """Finished Jobs, read once: what they say about the object (10 §7.2, 11 §8)."""
 
-from captfctl.jobs.bookkeeping import Bookkeeping, BooksInput, keep_books
 from captfctl.model.conditions import Type
 from captfctl.model.status import SourceStatus
 from captfctl.reconcile.context import Pass
+from captfctl.terraform.books.bookkeeping import Bookkeeping, BooksInput, keep_books
 
 
 def keep(p: Pass) -> Bookkeeping:

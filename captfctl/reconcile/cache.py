@@ -9,7 +9,6 @@ from typing import Protocol
 
 from captfctl.cluster.door import Door
 from captfctl.cluster.reads import find
-from captfctl.jobs.reader import DoorJobs, JobsReader
 from captfctl.model import keys
 from captfctl.model.capi import Cluster
 from captfctl.model.core import RoleBinding, ServiceAccount
@@ -22,6 +21,7 @@ from captfctl.model.resources import (
     TERRAFORM_CLUSTERS,
 )
 from captfctl.model.terraform import TerraformCluster
+from captfctl.runs.reader import DoorJobs, JobsReader
 from captfctl.terraform.state.reader import state_selector
 
 

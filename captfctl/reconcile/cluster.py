@@ -6,7 +6,6 @@ from captfctl.cluster.errors import Conflict
 from captfctl.controller import Result
 from captfctl.decide import constants
 from captfctl.errors import CaptfError
-from captfctl.jobs.bookkeeping import mark_bookkept
 from captfctl.model.terraform import TerraformCluster
 from captfctl.reconcile import preamble
 from captfctl.reconcile.context import DecideAgain, Pass
@@ -17,6 +16,7 @@ from captfctl.reconcile.report import show, transitions
 from captfctl.reconcile.run import run_branch
 from captfctl.reconcile.setup import set_up
 from captfctl.reconcile.sweep import sweep_quietly
+from captfctl.terraform.books.bookkeeping import mark_bookkept
 
 log = logging.getLogger(__name__)
 

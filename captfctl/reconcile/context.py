@@ -7,7 +7,6 @@ from functools import cached_property
 
 from captfctl.cluster.errors import NotFound
 from captfctl.cluster.reads import Window
-from captfctl.jobs.bookkeeping import Bookkeeping
 from captfctl.model import keys
 from captfctl.model.conditions import Conditions, ConditionValue, Type
 from captfctl.model.core import Job
@@ -21,6 +20,7 @@ from captfctl.reconcile.env import Env
 from captfctl.reconcile.identity import Identity
 from captfctl.reconcile.owners import KIND, Gate, OwnerLookup, cluster_name
 from captfctl.reconcile.patch import document, merge_patch
+from captfctl.terraform.books.bookkeeping import Bookkeeping
 from captfctl.terraform.contract.effective import ClusterConfig, Flags, cluster_config
 from captfctl.terraform.contract.values import ClusterInputs
 from captfctl.terraform.contract.variables import UserVariables

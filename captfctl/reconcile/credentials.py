@@ -3,7 +3,6 @@
 import logging
 
 from captfctl.errors import CaptfError
-from captfctl.jobs.policy import service_account
 from captfctl.model.conditions import FALSE, TRUE, UNKNOWN, Type
 from captfctl.model.core import Secret
 from captfctl.model.events import Action, Note
@@ -11,6 +10,7 @@ from captfctl.model.meta import Condition
 from captfctl.reconcile import identity as identities
 from captfctl.reconcile import mirror, runner_rbac
 from captfctl.reconcile.context import Pass
+from captfctl.terraform.job.policy import service_account
 
 ORDER = (Type.IDENTITY_ALLOWED, Type.CREDENTIALS_MIRRORED, Type.RUNNER_RBAC_READY)
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from captfctl.clock import Clock
 from captfctl.cluster.door import Door
 from captfctl.cluster.reads import SharedReads
-from captfctl.jobs.build import RunnerSettings
-from captfctl.jobs.leases import Leases
-from captfctl.jobs.start import Starter
 from captfctl.reconcile.cache import CacheReader
 from captfctl.reconcile.events import Recorder
 from captfctl.reconcile.metrics import Metrics
 from captfctl.reconcile.settings import Settings
+from captfctl.runs.leases import Leases
+from captfctl.runs.start import Starter
+from captfctl.terraform.job.build import RunnerSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,11 +3,11 @@
 from datetime import timedelta
 
 from captfctl.controller import Result
-from captfctl.jobs.results import FinishedRun
 from captfctl.model import keys
 from captfctl.model.conditions import FALSE, TRUE, UNKNOWN, ConditionValue, Type
 from captfctl.model.ops import Op
 from captfctl.reconcile.context import Pass
+from captfctl.terraform.books.results import FinishedRun
 
 _APPLIED = ConditionValue(TRUE, "InputsApplied", "")
 _PENDING = frozenset({"ApplyPending", "AwaitingApproval", "ApplyRunning"})

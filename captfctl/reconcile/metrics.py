@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from captfctl.jobs.bookkeeping import CountedRun
 from captfctl.model.ops import Op
+from captfctl.terraform.books.bookkeeping import CountedRun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

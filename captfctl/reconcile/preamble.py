@@ -7,9 +7,6 @@ from captfctl.cluster.reads import Window
 from captfctl.controller import Result
 from captfctl.decide import constants
 from captfctl.errors import CaptfError
-from captfctl.jobs.lag import Lag, check_lag
-from captfctl.jobs.reader import own_jobs
-from captfctl.jobs.results import Outcome, outcome
 from captfctl.model import keys
 from captfctl.model.conditions import FALSE, TRUE, Type
 from captfctl.model.events import Action, Note
@@ -23,6 +20,9 @@ from captfctl.reconcile.owners import Gate
 from captfctl.reconcile.retain import retain
 from captfctl.reconcile.sweep import sweep_quietly
 from captfctl.reconcile.transitions import notes
+from captfctl.runs.lag import Lag, check_lag
+from captfctl.runs.reader import own_jobs
+from captfctl.terraform.books.results import Outcome, outcome
 from captfctl.terraform.state.reader import StateProblem, Unreadable, read_state
 from captfctl.terraform.state.records import read_records
 from captfctl.terraform.state.verdict import ever_applied

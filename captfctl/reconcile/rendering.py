@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from captfctl.decide import Decision, Reason
-from captfctl.jobs.results import next_attempt
-from captfctl.jobs.run import RunSpec
 from captfctl.model.ops import Op
 from captfctl.model.terraform import IdentityKind
 from captfctl.reconcile import inputs
 from captfctl.reconcile.context import Pass
 from captfctl.reconcile.finish import last_apply_failed
 from captfctl.reconcile.images import Images, choose, fallback_image
+from captfctl.terraform.books.results import next_attempt
 from captfctl.terraform.contract.render import render
+from captfctl.terraform.job.run import RunSpec
 from captfctl.terraform.state.records import Record, unpullable_images
 
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from captfctl.cluster.door import Door
 from captfctl.cluster.errors import AlreadyExists, Conflict, NotFound
 from captfctl.cluster.reads import find
-from captfctl.jobs.policy import SERVICE_ACCOUNT
 from captfctl.model import keys
 from captfctl.model.core import RoleBinding, RoleRef, ServiceAccount, Subject
 from captfctl.model.meta import ObjectMeta
 from captfctl.model.resources import ROLE_BINDINGS, SERVICE_ACCOUNTS
 from captfctl.reconcile.cache import CacheReader
+from captfctl.terraform.job.policy import SERVICE_ACCOUNT
 
 BINDING = "captf-runner"
 CLUSTER_ROLE = RoleRef(api_group="rbac.authorization.k8s.io", kind="ClusterRole", name=BINDING)

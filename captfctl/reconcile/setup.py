@@ -1,11 +1,11 @@
 """The beginning of a pass proper (10 §5)."""
 
-from captfctl.jobs.reader import own_jobs
-from captfctl.jobs.results import is_bookkept, is_finished
 from captfctl.model import keys, names
 from captfctl.model.conditions import FALSE, TRUE, UNKNOWN, Type
 from captfctl.model.resources import TERRAFORM_CLUSTER_IDENTITIES
 from captfctl.reconcile.context import Pass
+from captfctl.runs.reader import own_jobs
+from captfctl.terraform.books.results import is_bookkept, is_finished
 from captfctl.terraform.state.lock import read_lock
 from captfctl.terraform.state.own_secrets import find_own_secrets, read_own_secrets, records_ahead
 from captfctl.terraform.state.records import read_records

@@ -3,8 +3,6 @@
 from datetime import timedelta
 
 from captfctl.decide import DecideInput, Jobs, State
-from captfctl.jobs.failures import failures_of_inputs
-from captfctl.jobs.policy import failed_limit
 from captfctl.model import keys
 from captfctl.model.conditions import TRUE, Type
 from captfctl.model.ops import Op
@@ -13,6 +11,8 @@ from captfctl.reconcile.context import Pass
 from captfctl.reconcile.deletion import retaining
 from captfctl.reconcile.finish import last_apply_failed
 from captfctl.reconcile.state_step import pending
+from captfctl.terraform.books.failures import failures_of_inputs
+from captfctl.terraform.job.policy import failed_limit
 
 
 def snapshot(p: Pass) -> DecideInput:

@@ -7,7 +7,6 @@ import logging
 from datetime import datetime
 
 from captfctl.cluster.errors import Conflict
-from captfctl.jobs.results import FinishedRun
 from captfctl.model import keys
 from captfctl.model.conditions import FALSE, TRUE, UNKNOWN, Type
 from captfctl.model.events import Action, Note
@@ -15,6 +14,7 @@ from captfctl.model.ops import Op
 from captfctl.model.terraform import TerraformCluster
 from captfctl.reconcile.context import DecideAgain, Pass, StateView
 from captfctl.reconcile.outputs import map_outputs
+from captfctl.terraform.books.results import FinishedRun
 from captfctl.terraform.state.adopt import AdoptionSource, adopt
 from captfctl.terraform.state.lock import LockHolder
 from captfctl.terraform.state.reader import State, StateProblem, Unreadable

@@ -6,8 +6,6 @@ from typing import TypeVar
 from captfctl.cluster.door import Door
 from captfctl.cluster.errors import Conflict, NotFound
 from captfctl.errors import CaptfError
-from captfctl.jobs.policy import SERVICE_ACCOUNT, service_account
-from captfctl.jobs.results import is_finished
 from captfctl.model import keys
 from captfctl.model.meta import ApiObject
 from captfctl.model.resource import Resource
@@ -23,6 +21,8 @@ from captfctl.model.resources import (
 )
 from captfctl.model.terraform import JobPolicy
 from captfctl.reconcile.runner_rbac import BINDING
+from captfctl.terraform.books.results import is_finished
+from captfctl.terraform.job.policy import SERVICE_ACCOUNT, service_account
 
 T = TypeVar("T", bound=ApiObject)
 

@@ -5,13 +5,13 @@ import threading
 import pytest
 
 from captfctl.controller.cache import Cache
-from captfctl.jobs.build import build_job
-from captfctl.jobs.pulling import running_image
-from captfctl.jobs.reader import slim
 from captfctl.model.core import ConfigMap
 from captfctl.model.meta import ObjectMeta
 from captfctl.model.owner import Owner
 from captfctl.model.resources import CONFIG_MAPS
+from captfctl.runs.reader import slim
+from captfctl.terraform.job.build import build_job
+from captfctl.terraform.job.pulling import running_image
 from tests.support.clock import DEADLINE
 from tests.support.runs import RUNNER, run_spec
 

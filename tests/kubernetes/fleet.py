@@ -4,7 +4,6 @@ from collections import Counter
 from typing import Any
 
 from captfctl.cluster.live import LiveDoor
-from captfctl.jobs.results import is_finished
 from captfctl.model import keys
 from captfctl.model.conditions import find
 from captfctl.model.core import Event, Job, Namespace, Secret
@@ -21,6 +20,7 @@ from captfctl.model.resources import (
     TERRAFORM_CLUSTERS,
 )
 from captfctl.model.terraform import TerraformCluster
+from captfctl.terraform.books.results import is_finished
 from tests.e2e.site import QUICK_IMAGE
 
 ENDED = {"JobSucceeded", "JobFailed", "JobDeadlineExceeded", "JobInterrupted"}

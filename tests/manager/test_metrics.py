@@ -3,8 +3,6 @@
 import pytest
 from prometheus_client import CollectorRegistry
 
-from captfctl.jobs.bookkeeping import CountedRun
-from captfctl.jobs.results import read_finished
 from captfctl.manager.metrics import (
     DURATION_BUCKETS,
     STEP_BUCKETS,
@@ -12,6 +10,8 @@ from captfctl.manager.metrics import (
 )
 from captfctl.model.ops import Op
 from captfctl.reconcile import Gauges
+from captfctl.terraform.books.bookkeeping import CountedRun
+from captfctl.terraform.books.results import read_finished
 from tests.support.clock import START
 from tests.support.cluster_world import World
 

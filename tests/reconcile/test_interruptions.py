@@ -4,13 +4,13 @@
 import pytest
 
 from captfctl.cluster.errors import Conflict, Unavailable
-from captfctl.jobs.leases import LeaseClaim
 from captfctl.model import keys, names
 from captfctl.model.ops import Op
 from captfctl.model.owner import Owner
 from captfctl.model.resources import JOBS, SECRETS, TERRAFORM_CLUSTERS
 from captfctl.model.status import ActiveJob
 from captfctl.reconcile import DoorCache
+from captfctl.runs.leases import LeaseClaim
 from tests.support.cluster_world import NAMESPACE, World, annotated, variables
 from tests.support.doors import Failing, Overridden
 

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from captfctl.cluster.door import Door
-from captfctl.jobs.results import is_finished
 from captfctl.model import keys, names
 from captfctl.model.capi import Cluster
 from captfctl.model.core import Job
@@ -19,6 +18,7 @@ from captfctl.model.resources import (
     TERRAFORM_CLUSTERS,
 )
 from captfctl.model.terraform import TerraformCluster
+from captfctl.terraform.books.results import is_finished
 
 Key = tuple[str, str]
 

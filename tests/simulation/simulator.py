@@ -10,8 +10,6 @@ import msgspec
 from captfctl.cluster.errors import ApiError, Conflict, NotFound
 from captfctl.embedded.store import EmbeddedStore
 from captfctl.errors import CaptfError
-from captfctl.jobs.leases import Leases
-from captfctl.jobs.reader import DoorJobs
 from captfctl.model import keys, names
 from captfctl.model.conditions import find
 from captfctl.model.core import Namespace, Secret
@@ -35,6 +33,8 @@ from captfctl.reconcile import (
     reconcile_cluster,
     sweep,
 )
+from captfctl.runs.leases import Leases
+from captfctl.runs.reader import DoorJobs
 from tests.simulation.caches import FOLLOWED, LaggingCache
 from tests.simulation.faulty import FaultyDoor, Killed
 from tests.simulation.runs import Runs

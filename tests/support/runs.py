@@ -10,11 +10,6 @@ from typing import Any, TypeVar
 
 from captfctl.embedded.capi_crds import capi_crds
 from captfctl.embedded.store import EmbeddedStore
-from captfctl.jobs.build import RunnerSettings, build_job, build_run_secret
-from captfctl.jobs.leases import Leases
-from captfctl.jobs.reader import DoorJobs
-from captfctl.jobs.run import RunSpec
-from captfctl.jobs.start import Starter, claim_of
 from captfctl.model import capi, core, keys, names
 from captfctl.model.crds import crds
 from captfctl.model.meta import ObjectMeta, OwnerReference
@@ -32,6 +27,11 @@ from captfctl.model.resources import (
     TERRAFORM_CLUSTERS,
 )
 from captfctl.model.terraform import IdentityRef, Source, TerraformCluster, TerraformClusterSpec
+from captfctl.runs.leases import Leases
+from captfctl.runs.reader import DoorJobs
+from captfctl.runs.start import Starter, claim_of
+from captfctl.terraform.job.build import RunnerSettings, build_job, build_run_secret
+from captfctl.terraform.job.run import RunSpec
 from tests.support.clock import FakeClock
 
 T = TypeVar("T")

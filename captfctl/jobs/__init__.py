@@ -1,1 +1,0 @@
-"""Jobs: built, started, watched, counted and pruned; the leases that keep them apart (11)."""

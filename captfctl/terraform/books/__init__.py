@@ -1,0 +1,1 @@
+"""What finished Terraform runs did, and what is recorded and said of it."""

@@ -1,0 +1,122 @@
+"""`ApplyJobSucceeded` as finished Jobs tell it (10 §18, 31 §3.5)."""
+
+import string
+from collections.abc import Sequence
+
+from captfctl.model.conditions import FALSE, TRUE, UNKNOWN, ConditionValue, cut
+from captfctl.model.core import Pod
+from captfctl.model.meta import Condition
+from captfctl.model.ops import Op
+from captfctl.runs.waits import WAIT_REASONS
+from captfctl.terraform.books.result_document import ADDRESS_MAX, IMAGE_LAYOUT, SUMMARY_MAX
+from captfctl.terraform.books.results import FinishedRun
+
+_IN_NAMES = frozenset(f"-{string.ascii_lowercase}{string.digits}")
+PULL_REASONS = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName"})
+
+
+def deciding_run(runs: Sequence[FinishedRun]) -> FinishedRun | None:
+    """The newest apply or destroy, or a plan that failed after it. `runs` are newest first."""
+    return next(
+        (r for r in runs if r.op in (Op.APPLY, Op.DESTROY) or (r.op is Op.PLAN and r.failed)),
+        None,
+    )
+
+
+def apply_condition(
+    runs: Sequence[FinishedRun], previous: Condition | None, *, deleting: bool
+) -> ConditionValue:
+    """A Job that was read before and is named already keeps what was said about it.
+
+    A wait is never kept: it is set again when it still lasts.
+    """
+    kept = _kept(previous)
+    run = deciding_run(runs)
+    if run is None:
+        return kept or ConditionValue(UNKNOWN, "NoApplyYet", "no apply has finished yet")
+    if kept is not None and run.bookkept and names_job(kept.message, run.name):
+        return kept
+    return _outcome(run, deleting=deleting)
+
+
+def _kept(previous: Condition | None) -> ConditionValue | None:
+    if previous is None or previous.reason in WAIT_REASONS:
+        return None
+    return ConditionValue.of(previous)
+
+
+def names_job(message: str, job: str) -> bool:
+    """Whether a condition's message is about that Job."""
+    start = f"Job {job}"
+    after = message[len(start) : len(start) + 1]
+    return message.startswith(start) and after not in _IN_NAMES
+
+
+def _outcome(run: FinishedRun, *, deleting: bool) -> ConditionValue:
+    if run.blocked:
+        return ConditionValue(FALSE, "DestructivePlanBlocked", _blocked(run, deleting=deleting))
+    if run.plan_changed:
+        return ConditionValue(UNKNOWN, "PlanChanged", _changed(run, deleting=deleting))
+    if run.ok:
+        reason = "DestroySucceeded" if run.op is Op.DESTROY else "ApplySucceeded"
+        return ConditionValue(TRUE, reason, f"Job {run.name}")
+    return failure(run, "DestroyFailed" if run.op is Op.DESTROY else "ApplyFailed")
+
+
+def failure(run: FinishedRun, reason: str) -> ConditionValue:
+    """A failed run; `reason` where nothing more special is known."""
+    pull = pull_problem(run.pod)
+    if pull:
+        return ConditionValue(FALSE, "ImagePullFailed", f"Job {run.name}: {pull}")
+    if run.deadline:
+        seconds = run.job.spec.active_deadline_seconds
+        text = f"Job {run.name}: ended by its deadline of {seconds} s"
+        return ConditionValue(FALSE, "JobDeadlineExceeded", text)
+    if run.result and run.result.error and run.result.error.kind == IMAGE_LAYOUT:
+        text = cut(run.result.error.tail.strip(), SUMMARY_MAX)
+        return ConditionValue(FALSE, "ImageInvalid", f"Job {run.name}: {text}")
+    return ConditionValue(FALSE, reason, f"Job {run.name}{failure_detail(run)}")
+
+
+def failure_detail(run: FinishedRun) -> str:
+    """`: step <step> failed`, and what failed in it when known; bounded, it is the runner's."""
+    if run.plan_unreadable:
+        return ": it reported no plan that can be read"
+    if run.result is None or run.result.error is None:
+        return "" if run.bookkept else ": it ended without a result"
+    if run.interrupted:
+        return ": stopped from outside"
+    error = run.result.error
+    text = f": step {cut(error.step, 64)} failed" if error.step else ": failed"
+    if error.resources:
+        text += f", {cut(error.resources[0], ADDRESS_MAX)}"
+    return text
+
+
+def _counts(run: FinishedRun) -> str:
+    plan = run.result.plan if run.result else None
+    return f": {plan.counts}" if plan else ""
+
+
+def _blocked(run: FinishedRun, *, deleting: bool) -> str:
+    text = f"Job {run.name}: stopped before a plan that deletes or replaces{_counts(run)}"
+    return text + (_NO_APPROVAL if deleting else "; nothing was applied")
+
+
+def _changed(run: FinishedRun, *, deleting: bool) -> str:
+    text = f"Job {run.name}: the plan is not the approved one any more, nothing was applied"
+    return text + (_NO_APPROVAL if deleting else _counts(run))
+
+
+_NO_APPROVAL = "; the object is being deleted, so no approval is needed any more"
+
+
+def pull_problem(pod: Pod | None) -> str:
+    """What the kubelet says about an image that it could not get; empty when it did."""
+    if pod is None:
+        return ""
+    for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+        waiting = status.state.waiting if status.state else None
+        if waiting and waiting.reason in PULL_REASONS:
+            return cut(f"image {status.image}: {waiting.reason}: {waiting.message}", SUMMARY_MAX)
+    return ""

@@ -1,0 +1,285 @@
+"""Reading finished Jobs once and recording what they did (11 §8)."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from captfctl.cluster.door import Door
+from captfctl.cluster.errors import ApiError, NotFound
+from captfctl.model import names
+from captfctl.model.conditions import ConditionValue, Type, find
+from captfctl.model.core import Job
+from captfctl.model.events import Note
+from captfctl.model.meta import Condition
+from captfctl.model.ops import Op
+from captfctl.model.owner import Owner
+from captfctl.model.resources import SECRETS
+from captfctl.model.status import CommonStatus, LastRun
+from captfctl.model.terraform import DriftAction, JobPolicy
+from captfctl.runs.leases import Leases
+from captfctl.runs.prune import prune
+from captfctl.terraform.books.apply_condition import apply_condition
+from captfctl.terraform.books.counting import CountedRun, Retries, count, outcome_note
+from captfctl.terraform.books.drift import Stamps, drift_condition, drift_job_condition, stamps
+from captfctl.terraform.books.failures import Failures, failures, remediation_failures
+from captfctl.terraform.books.last_run import last_run, runtime_of
+from captfctl.terraform.books.plans import empty_plan
+from captfctl.terraform.books.promotion import Recorder
+from captfctl.terraform.books.restores import (
+    Restored,
+    drop_restore_condition,
+    restore_condition,
+    restored,
+)
+from captfctl.terraform.books.results import (
+    FinishedRun,
+    created_at,
+    is_finished,
+    newest_first,
+    op_of,
+    read_finished,
+    write_marks,
+)
+from captfctl.terraform.job.policy import failed_limit, history_limits
+from captfctl.terraform.state.lock import StateLock, find_lock, lock_version, read_lock
+from captfctl.terraform.state.records import Records
+
+__all__ = [
+    "Bookkeeping",
+    "BooksInput",
+    "ConditionValue",
+    "CountedRun",
+    "Restored",
+    "keep_books",
+    "mark_bookkept",
+]
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BooksInput:
+    """The object as this pass read it, as far as bookkeeping needs it.
+
+    `paused`: a Job that could not pull its image was deleted so that it does not hold a move, and
+    what the conditions say of that stays until the pause is over (11 §7). `lock`: as this pass read
+    it already, which may only be where no Job is there to be read.
+    """
+
+    owner: Owner
+    status: CommonStatus
+    records: Records
+    policy: JobPolicy
+    drift_action: DriftAction = DriftAction.REPORT
+    deleting: bool = False
+    paused: bool = False
+    lock: StateLock | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bookkeeping:
+    """What one pass learned from the object's Jobs, and did about it.
+
+    `jobs` is the list from before pruning, `finished` newest first, `active` the running Job.
+    `counted` and `notes` come once per Job. `records` are the inputs records after this pass's
+    writes. `lock` is None while a Job is active. The stamps only ever move forward. A condition
+    that is None stays as it is; `drop_restore_condition` asks for its removal.
+    `last_run`, `source_image` and `runtime_version` are to be written when they are not empty.
+    """
+
+    jobs: tuple[Job, ...]
+    finished: tuple[FinishedRun, ...]
+    active: Job | None
+    failures: Mapping[Op, Failures]
+    records: Records
+    apply_condition: ConditionValue
+    counted: tuple[CountedRun, ...] = ()
+    notes: tuple[Note, ...] = ()
+    lock: StateLock | None = None
+    last_refresh: datetime | None = None
+    last_drift_check: datetime | None = None
+    remediation_failures: int = 0
+    empty_plan: str = ""
+    drift_job_condition: ConditionValue | None = None
+    drift_condition: ConditionValue | None = None
+    restore_condition: ConditionValue | None = None
+    drop_restore_condition: bool = False
+    restored: Restored | None = None
+    last_run: LastRun | None = None
+    source_image: str = ""
+    runtime_version: str = ""
+    pruned: tuple[str, ...] = field(default=())
+
+    def newest(self, *ops: Op) -> FinishedRun | None:
+        """The finished run of any of the ops that ended last."""
+        return next((run for run in self.finished if run.op in ops), None)
+
+    @property
+    def unread(self) -> tuple[FinishedRun, ...]:
+        """Finished runs that this pass read and that are still to be marked."""
+        return tuple(
+            run for run in self.finished if not run.bookkept and run.name not in self.pruned
+        )
+
+
+def keep_books(door: Door, jobs: Sequence[Job], leases: Leases, given: BooksInput) -> Bookkeeping:
+    """Steps 1 to 11 of 11 §8. An error leaves nothing marked: the next pass repeats it all.
+
+    `jobs` are the owner's as cached.
+    """
+    owner, status, policy = given.owner, given.status, given.policy
+    runs = _read(door, owner, jobs)
+    active = _active(jobs)
+    failed = {op: failures(runs, op) for op in Op}
+
+    recorder = Recorder(door, owner, given.records)
+    recorder.record(runs)  # before the per-run Secrets go: the applied record is made from them
+    counted = tuple(count(runs, run) for run in _retire_secrets(door, owner, runs))
+
+    stamp = stamps(runs, status.last_refresh, status.last_drift_check)
+    remediations = remediation_failures(runs, stamp.drift_check)
+    retries = Retries(failed, failed_limit(policy), remediations)
+    outcomes = [note for one in counted if (note := outcome_note(one, retries))]
+
+    successful_limit, failure_limit = history_limits(policy)
+    pruned = prune(door, jobs, successful=successful_limit, failed=failure_limit)
+    lock = given.lock or (read_lock(door, owner) if active is None else None)
+    _release(leases, owner, runs)
+    newest = runs[0] if runs else None
+    image, runtime = runtime_of(newest)
+    return Bookkeeping(
+        jobs=tuple(jobs),
+        finished=tuple(runs),
+        active=active,
+        failures=failed,
+        records=recorder.records,
+        apply_condition=_apply_condition(given, runs),
+        counted=counted,
+        notes=(*recorder.notes, *outcomes),
+        lock=lock,
+        last_refresh=stamp.refresh,
+        last_drift_check=stamp.drift_check,
+        remediation_failures=remediations,
+        empty_plan=empty_plan(runs),
+        drift_job_condition=_drift_job_condition(given, runs, active),
+        drift_condition=_drift_condition(given, runs, active, stamp),
+        restore_condition=restore_condition(runs),
+        drop_restore_condition=drop_restore_condition(runs, status.conditions),
+        restored=restored(runs),
+        last_run=last_run(newest, status.last_run),
+        source_image=image,
+        runtime_version=runtime,
+        pruned=tuple(pruned),
+    )
+
+
+def _read(door: Door, owner: Owner, jobs: Sequence[Job]) -> list[FinishedRun]:
+    version = _LockVersion(door, owner)
+    runs = []
+    for job in jobs:
+        op = op_of(job)
+        if op is not None and is_finished(job):
+            runs.append(read_finished(door, job, op, lock_version=version))
+    return newest_first(runs)
+
+
+class _LockVersion:
+    """Read at most once, and only when a silent apply has to be judged (11 §12)."""
+
+    def __init__(self, door: Door, owner: Owner) -> None:
+        self._door, self._owner = door, owner
+        self._known = False
+        self._version: str | None = None
+
+    def __call__(self) -> str | None:
+        if not self._known:
+            self._known, self._version = True, self._read()
+        return self._version
+
+    def _read(self) -> str | None:
+        owner = self._owner
+        try:
+            return lock_version(find_lock(self._door, owner))
+        except ApiError as error:
+            log.info("the state lock of %s/%s was not read: %s", owner.namespace, owner.name, error)
+            return None  # no evidence
+
+
+def _active(jobs: Sequence[Job]) -> Job | None:
+    """The newest unfinished Job."""
+    running = [job for job in jobs if not is_finished(job) and op_of(job) is not None]
+    return max(running, key=lambda job: (created_at(job), job.metadata.name), default=None)
+
+
+def _retire_secrets(door: Door, owner: Owner, runs: Sequence[FinishedRun]) -> list[FinishedRun]:
+    """Delete the per-run Secrets; the runs whose Secret went by this very call (11 §8.5)."""
+    retired = []
+    for run in runs:
+        if run.bookkept:
+            continue
+        try:
+            door.delete(SECRETS, names.run_secret(run.name), owner.namespace)
+        except NotFound:
+            continue
+        retired.append(run)
+    return retired
+
+
+def _release(leases: Leases, owner: Owner, runs: Sequence[FinishedRun]) -> None:
+    """Also for runs that were counted by a pass that ended too early to give theirs back.
+
+    A pod that outlives its Job keeps the leases: they are free when it ends (11 §10.3).
+    """
+    for run in runs:
+        if not run.bookkept and not run.pod_runs:
+            leases.release(owner, run.name)
+
+
+def _apply_condition(given: BooksInput, runs: Sequence[FinishedRun]) -> ConditionValue:
+    previous = find(given.status.conditions, Type.APPLY_JOB_SUCCEEDED)
+    if previous is not None and _pull_failure_stays(given, previous, runs):
+        return ConditionValue.of(previous)
+    return apply_condition(runs, previous, deleting=given.deleting)
+
+
+def _drift_job_condition(
+    given: BooksInput, runs: Sequence[FinishedRun], active: Job | None
+) -> ConditionValue:
+    previous = find(given.status.conditions, Type.DRIFT_JOB_SUCCEEDED)
+    if previous is not None and _pull_failure_stays(given, previous, runs):
+        return ConditionValue.of(previous)
+    return drift_job_condition(runs, active, previous)
+
+
+def _drift_condition(
+    given: BooksInput, runs: Sequence[FinishedRun], active: Job | None, stamp: Stamps
+) -> ConditionValue | None:
+    return drift_condition(
+        runs,
+        active,
+        find(given.status.conditions, Type.DRIFT_DETECTED),
+        action=given.drift_action,
+        drift_check=stamp.drift_check,
+    )
+
+
+def _pull_failure_stays(
+    given: BooksInput, previous: Condition, runs: Sequence[FinishedRun]
+) -> bool:
+    read = any(not run.bookkept for run in runs)
+    return given.paused and not read and previous.reason == "ImagePullFailed"
+
+
+def mark_bookkept(door: Door, runs: Sequence[FinishedRun]) -> list[str]:
+    """Mark the Jobs as read, after the status was written. Returns what failed, for the log: the
+    next pass reads those Jobs again."""
+    problems = []
+    for run in runs:
+        try:
+            write_marks(door, run)
+        except NotFound:
+            continue
+        except ApiError as error:
+            problems.append(f"Job {run.name} could not be marked as read: {error}")
+    return problems

@@ -1,0 +1,126 @@
+"""Each finished Job once: what is measured and told about it (11 §8.1, 31 §5.2)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from captfctl.decide import backoff
+from captfctl.model import keys
+from captfctl.model.events import Action, Note
+from captfctl.model.ops import Op
+from captfctl.terraform.books.apply_condition import failure_detail
+from captfctl.terraform.books.failures import Failures, retry_number
+from captfctl.terraform.books.result_document import source_state
+from captfctl.terraform.books.results import FinishedRun, created_at
+
+
+@dataclass(frozen=True, slots=True)
+class CountedRun:
+    """A finished Job whose per-run Secret this pass deleted, which happens once.
+
+    `result` is the metrics' label. `duration` and `queue_time` are in seconds; the latter is None
+    when the module's container never started. `retry` is 1 for the first try.
+    """
+
+    run: FinishedRun
+    result: str
+    duration: float
+    queue_time: float | None
+    retry: int
+
+
+@dataclass(frozen=True, slots=True)
+class Retries:
+    """What the note of a failure tells about the next try."""
+
+    failures: Mapping[Op, Failures]
+    failed_limit: int
+    remediation_failures: int
+
+
+def count(runs: Sequence[FinishedRun], run: FinishedRun) -> CountedRun:
+    """`runs` are all finished ones, newest first."""
+    created = created_at(run.job)
+    begun = run.job.status.start_time or created
+    source = _source_started(run)
+    return CountedRun(
+        run=run,
+        result=run.label,
+        duration=max((run.finished_at - begun).total_seconds(), 0.0),
+        queue_time=max((source - created).total_seconds(), 0.0) if source else None,
+        retry=retry_number(runs, run),
+    )
+
+
+def _source_started(run: FinishedRun) -> datetime | None:
+    state = source_state(run.pod)
+    if state is None:
+        return None
+    if state.running:
+        return state.running.started_at
+    return state.terminated.started_at if state.terminated else None
+
+
+def outcome_note(counted: CountedRun, retries: Retries) -> Note | None:
+    """The one Event about the Job; None for a changed plan, which its plan object reports."""
+    run, name = counted.run, counted.run.name
+    if run.op is Op.RESTORE:
+        return _restore_note(run)
+    if run.ok:
+        text = f"{run.op} Job {name} succeeded after {counted.duration:.0f} s{_changes(run)}"
+        return Note("JobSucceeded", text, job=name)
+    if run.plan_changed:
+        return None
+    if run.blocked:
+        plan = run.result.plan if run.result else None
+        text = f"Job {name} stopped before a plan that deletes or replaces"
+        text += f": {plan.counts}" if plan else ""
+        return Note("DestructivePlanBlocked", text, Action.PLAN, warning=True, job=name)
+    if run.interrupted:
+        text = f"{run.op} Job {name} was stopped from outside and is tried again at once"
+        return Note("JobInterrupted", text, warning=True, job=name)
+    if run.deadline:
+        seconds = run.job.spec.active_deadline_seconds
+        text = f"{run.op} Job {name} was ended by its deadline of {seconds} s"
+        return Note("JobDeadlineExceeded", text + _next(run, retries), warning=True, job=name)
+    text = f"{run.op} Job {name}{failure_detail(run)}"
+    return Note("JobFailed", text + _next(run, retries), warning=True, job=name)
+
+
+def _restore_note(run: FinishedRun) -> Note:
+    serial = run.job.metadata.annotations.get(keys.RESTORE_SERIAL, "")
+    if run.ok:
+        text = (
+            f"Job {run.name} restored the state of serial {serial}; resources created after it "
+            "are not managed any more"
+        )
+        return Note("StateRestored", text, Action.RESTORE, job=run.name)
+    text = f"Job {run.name} did not restore serial {serial}{failure_detail(run)}"
+    return Note("StateRestoreFailed", text, Action.RESTORE, warning=True, job=run.name)
+
+
+def _changes(run: FinishedRun) -> str:
+    changes = run.result.changes if run.result else None
+    if changes is None:
+        return ""
+    text = f"; resources: {changes.add} added, {changes.change} changed"
+    text += f", {changes.destroy} destroyed"
+    return text + (f", {changes.imported} imported" if changes.imported > 0 else "")
+
+
+def _next(run: FinishedRun, retries: Retries) -> str:
+    """When the op may be tried again. The newest failure's end is what the delay counts from."""
+    remediation = run.job.metadata.annotations.get(keys.DRIFT_REMEDIATION) == keys.TRUE
+    if remediation and retries.remediation_failures >= retries.failed_limit:
+        return "; drift is not remediated again before the next successful drift check"
+    found = retries.failures.get(run.op, Failures())
+    if found.last is None or run.finished_at != found.last:
+        return ""
+    delay = backoff(found.count, retries.failed_limit)
+    at = (found.last + delay).strftime("%Y-%m-%dT%H:%M:%SZ")
+    times = f"{found.count} failure{'s' if found.count != 1 else ''} in a row"
+    return f"; next attempt not before {at} ({_words(delay)}, {times})"
+
+
+def _words(delay: timedelta) -> str:
+    return f"{delay.total_seconds():.0f} s"

@@ -1,0 +1,114 @@
+"""What refresh and drift Jobs say (10 §14.2, §14.3; 31 §3.10)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from captfctl.model.conditions import FALSE, TRUE, UNKNOWN, ConditionValue
+from captfctl.model.core import Job
+from captfctl.model.meta import Condition
+from captfctl.model.ops import Op
+from captfctl.model.terraform import DriftAction
+from captfctl.terraform.books.apply_condition import pull_problem
+from captfctl.terraform.books.results import FinishedRun, op_of
+
+_SEPARATOR = "; remediation Job "
+
+
+@dataclass(frozen=True, slots=True)
+class Stamps:
+    """When state and infrastructure were last compared. They only move forward, so that pruning
+    loses nothing. A drift Job refreshes first: it moves both."""
+
+    refresh: datetime | None
+    drift_check: datetime | None
+
+
+def stamps(
+    runs: Sequence[FinishedRun], refresh: datetime | None, drift_check: datetime | None
+) -> Stamps:
+    checked = _newest_success(runs, (Op.DRIFT,))
+    refreshed = _newest_success(runs, (Op.REFRESH, Op.DRIFT))
+    return Stamps(
+        _later(refresh, refreshed.finished_at if refreshed else None),
+        _later(drift_check, checked.finished_at if checked else None),
+    )
+
+
+def _newest_success(runs: Sequence[FinishedRun], ops: tuple[Op, ...]) -> FinishedRun | None:
+    return next((run for run in runs if run.op in ops and run.ok), None)
+
+
+def _later(left: datetime | None, right: datetime | None) -> datetime | None:
+    return max((moment for moment in (left, right) if moment), default=None)
+
+
+def drift_job_condition(
+    runs: Sequence[FinishedRun], active: Job | None, previous: Condition | None
+) -> ConditionValue:
+    """`DriftJobSucceeded`: the running drift Job, else the newest refresh or drift that ended."""
+    if active is not None and op_of(active) is Op.DRIFT:
+        return ConditionValue(UNKNOWN, "DriftJobRunning", f"Job {active.metadata.name}")
+    run = next((run for run in runs if run.op in (Op.REFRESH, Op.DRIFT)), None)
+    if run is None:
+        if previous is not None and previous.reason in _OUTCOMES:
+            return ConditionValue.of(previous)
+        return ConditionValue(UNKNOWN, "DriftNotChecked", "no check has finished yet")
+    if run.ok:
+        return ConditionValue(TRUE, "DriftChecked", f"Job {run.name}")
+    pull = pull_problem(run.pod)
+    if pull:
+        return ConditionValue(FALSE, "ImagePullFailed", f"Job {run.name}: {pull}")
+    reason = "DriftJobDeadlineExceeded" if run.deadline else "DriftJobFailed"
+    return ConditionValue(FALSE, reason, f"Job {run.name}")
+
+
+_OUTCOMES = frozenset(
+    {"DriftChecked", "DriftJobFailed", "DriftJobDeadlineExceeded", "ImagePullFailed"}
+)
+
+
+def drift_condition(
+    runs: Sequence[FinishedRun],
+    active: Job | None,
+    previous: Condition | None,
+    *,
+    action: DriftAction,
+    drift_check: datetime | None,
+) -> ConditionValue | None:
+    """`DriftDetected`, None to leave it. `drift_check` is the stamp after this pass's runs."""
+    value = _checked(runs, action)
+    if value is None and previous is not None:
+        value = ConditionValue.of(previous)
+    if value is None or value.status != TRUE or action is not DriftAction.REMEDIATE:
+        return value
+    newest = next((run for run in runs if run.op is Op.APPLY), None)
+    after = newest if newest and drift_check and newest.finished_at > drift_check else None
+    summary = value.message.split(_SEPARATOR, 1)[0]
+    if active is not None and op_of(active) is Op.APPLY:
+        note = f"{_SEPARATOR}{active.metadata.name} applies the inputs again"
+        return ConditionValue(TRUE, "DriftRemediating", summary + note)
+    if after is not None and after.ok:
+        return ConditionValue(FALSE, "NoDrift", f"Job {after.name} applied the inputs again")
+    if value.reason == "DriftRemediating":
+        return ConditionValue(TRUE, "DriftPending", summary + _remediation_note(after))
+    return value
+
+
+def _remediation_note(run: FinishedRun | None) -> str:
+    if run is None:
+        return ""
+    outcome = "was blocked" if run.blocked else "was stopped" if run.plan_changed else "failed"
+    return f"{_SEPARATOR}{run.name} {outcome}"
+
+
+def _checked(runs: Sequence[FinishedRun], action: DriftAction) -> ConditionValue | None:
+    """What the newest successful check found, when this pass reads it."""
+    run = _newest_success(runs, (Op.DRIFT,))
+    if run is None or run.bookkept or run.result is None or run.result.drift is None:
+        return None
+    drift = run.result.drift
+    if not drift.detected:
+        return ConditionValue(FALSE, "NoDrift", f"Job {run.name}")
+    reason = "DriftPending" if action is DriftAction.REMEDIATE else "DriftReported"
+    return ConditionValue(TRUE, reason, f"Job {run.name}: {drift.counts}")

@@ -1,0 +1,31 @@
+"""`status.lastRun`: the newest finished Job, in the object's own words (11 §8.2)."""
+
+from captfctl.model.conditions import cut
+from captfctl.model.status import LastRun
+from captfctl.terraform.books.result_document import status_drift, status_error, status_steps
+from captfctl.terraform.books.results import FinishedRun
+
+_IMAGE_MAX = 512
+_VERSION_MAX = 64
+
+
+def last_run(newest: FinishedRun | None, written: LastRun | None) -> LastRun | None:
+    """What to write; None when the newest Job was read before and is shown already."""
+    if newest is None or (newest.bookkept and written and written.job == newest.name):
+        return None
+    result = newest.result
+    return LastRun(
+        job=newest.name,
+        operation=newest.op,
+        steps=status_steps(result) if result else [],
+        error=status_error(result) if result else None,
+        drift=status_drift(result) if result else None,
+    )
+
+
+def runtime_of(newest: FinishedRun | None) -> tuple[str, str]:
+    """The image and the runtime's version that the newest run reports; empty when it does not."""
+    result = newest.result if newest else None
+    if result is None:
+        return "", ""
+    return cut(result.image.ref, _IMAGE_MAX), cut(result.runtime.version, _VERSION_MAX)

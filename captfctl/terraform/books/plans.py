@@ -1,0 +1,24 @@
+"""What plan Jobs tell the decision (10 §8.1, 41 §3.2)."""
+
+from collections.abc import Sequence
+
+from captfctl.decide.constants import EMPTY_PLAN
+from captfctl.model import keys
+from captfctl.model.ops import Op
+from captfctl.terraform.books.results import FinishedRun
+
+
+def plan_hash(run: FinishedRun) -> str:
+    """The fingerprint of the plan that a run reported, from its result or from its mark."""
+    if run.result is not None:
+        return run.result.plan.hash if run.result.plan else ""
+    return run.job.metadata.annotations.get(keys.PLAN_HASH, "")
+
+
+def empty_plan(runs: Sequence[FinishedRun]) -> str:
+    """The inputs hash that the newest plan found nothing to do for; empty when an apply or
+    another plan ended after it. `runs` are newest first."""
+    run = next((run for run in runs if run.op in (Op.APPLY, Op.PLAN)), None)
+    if run is None or run.op is not Op.PLAN or not run.ok:
+        return ""
+    return run.inputs_hash if plan_hash(run) == EMPTY_PLAN else ""

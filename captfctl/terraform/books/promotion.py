@@ -1,0 +1,153 @@
+"""Recording what newly finished applies and restores did (11 §8.3)."""
+
+import logging
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from captfctl.cluster.door import Door
+from captfctl.cluster.errors import BadRequest, Forbidden, Invalid, NotFound, TooLarge
+from captfctl.model import keys, names
+from captfctl.model.core import Pod, Secret
+from captfctl.model.events import Action, Note
+from captfctl.model.ops import Op
+from captfctl.model.owner import Owner
+from captfctl.model.resources import SECRETS
+from captfctl.terraform.books.result_document import source_status
+from captfctl.terraform.books.results import FinishedRun
+from captfctl.terraform.job.build import SOURCE_CONTAINER
+from captfctl.terraform.state.records import (
+    Record,
+    Records,
+    RunInputs,
+    mark_may_have_applied,
+    mark_promoted,
+    mark_restored,
+    record_interrupted,
+    record_of,
+    write_applied,
+)
+
+log = logging.getLogger(__name__)
+
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+# A write that the server refuses for good must not keep the object from going on.
+_REFUSED = (Forbidden, Invalid, BadRequest, TooLarge)
+
+
+@dataclass(slots=True)
+class Recorder:
+    """The records while the finished runs of one pass are written into them."""
+
+    door: Door
+    owner: Owner
+    records: Records
+    notes: list[Note] = field(default_factory=list)
+
+    def record(self, runs: Sequence[FinishedRun]) -> None:
+        """Write what the unread runs did; `runs` are all finished ones, newest first.
+
+        Promotion comes first: it clears marks that a newer failure has to set again.
+        """
+        applies = [run for run in runs if run.op is Op.APPLY]
+        newest = applies[0] if applies else None
+        success = next((run for run in applies if run.ok), None)
+        if success is not None and not success.bookkept:
+            self._promote(success, newest=success is newest)
+        if newest is not None and not (newest.bookkept or newest.ok or newest.stopped):
+            self._failed(newest)
+        restore = next((run for run in runs if run.op is Op.RESTORE), None)
+        if restore is not None and restore.ok and not restore.bookkept:
+            self._restored(restore, newest)
+
+    def _restored(self, restore: FinishedRun, apply: FinishedRun | None) -> None:
+        if apply is None or restore.finished_at > apply.finished_at:
+            self._attempt(mark_restored(self.door, self.owner))
+
+    def _failed(self, run: FinishedRun) -> None:
+        if self.records.attempt is None or not run.may_have_applied:
+            return
+        self._attempt(mark_may_have_applied(self.door, self.owner, run.name))
+        if run.crashed:
+            self._attempt(record_interrupted(self.door, self.owner, run.name))
+
+    def _promote(self, run: FinishedRun, *, newest: bool) -> None:
+        if self.records.applied is None or self.records.applied.job != run.name:
+            inputs = self._source(run)
+            if inputs is None:
+                self._note(run, "AppliedInputsUnknown", _UNKNOWN_INPUTS, warning=True)
+            else:
+                self._write(run, inputs)
+        answered = run.job.metadata.annotations.get(keys.AFTER_INTERRUPTED_APPLY, "")
+        self._attempt(
+            mark_promoted(self.door, self.owner, newest=newest, answers_interrupted=answered)
+        )
+
+    def _attempt(self, record: Record | None) -> None:
+        self.records = replace(self.records, attempt=record)
+
+    def _source(self, run: FinishedRun) -> RunInputs | None:
+        """The inputs of exactly this Job: its per-run Secret, else the attempt record if its."""
+        secret = self._run_secret(run)
+        if secret is not None:
+            return replace(record_of(secret).inputs, job=run.name)
+        attempt = self.records.attempt
+        return attempt.inputs if attempt and attempt.job == run.name else None
+
+    def _run_secret(self, run: FinishedRun) -> Secret | None:
+        name = names.run_secret(run.name)
+        try:
+            secret = self.door.get(SECRETS, name, self.owner.namespace)
+        except NotFound:
+            return None
+        owners = [ref.uid for ref in secret.metadata.owner_references]
+        return secret if run.job.metadata.uid in owners else None
+
+    def _write(self, run: FinishedRun, inputs: RunInputs) -> None:
+        before = self.records.applied
+        digest = pinned_image(run.pod)
+        if not digest and before is not None and before.image == inputs.image:
+            digest = before.digest
+        try:
+            applied = write_applied(self.door, self.owner, inputs, digest)
+        except _REFUSED as error:
+            log.warning("the applied inputs of %s were not recorded: %s", run.name, error)
+            return
+        self.records = replace(self.records, applied=applied)
+        if not digest:
+            text = f"the pod does not tell the digest of image {inputs.image}"
+            self._note(run, "DigestUnknown", text, warning=True)
+        elif before is None or before.digest != digest:
+            self._note(run, "DigestPinned", f"image {inputs.image} is {digest}")
+
+    def _note(self, run: FinishedRun, reason: str, text: str, *, warning: bool = False) -> None:
+        self.notes.append(Note(reason, text, Action.PIN, warning=warning, job=run.name))
+
+
+_UNKNOWN_INPUTS = (
+    "the inputs of the successful apply are gone: neither its Secret nor the attempt record has "
+    "them, so a destroy renders those of an earlier apply"
+)
+
+
+def pinned_image(pod: Pod | None) -> str:
+    """`repository@sha256:…` of what the pod ran; empty when the kubelet does not tell (11 §8.3).
+
+    The repository is that of the pod's spec: the kubelet may name the mirror it pulled from.
+    """
+    status = source_status(pod)
+    if pod is None or status is None:
+        return ""
+    _, at, digest = status.image_id.rpartition("@")
+    if not at or not _DIGEST.fullmatch(digest):
+        return ""
+    spec = next((c.image for c in pod.spec.containers if c.name == SOURCE_CONTAINER), "")
+    repository = _repository(spec)
+    return f"{repository}@{digest}" if repository else ""
+
+
+def _repository(image: str) -> str:
+    """Without tag and digest. Only the last segment has a tag: a colon before it is a port's."""
+    name = image.split("@", 1)[0]
+    head, slash, last = name.rpartition("/")
+    return f"{head}{slash}{last.split(':', 1)[0]}"

@@ -1,0 +1,62 @@
+"""Finished restores, each consumed once (40 §11.4, 31 §3.7)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from captfctl.model import keys
+from captfctl.model.conditions import FALSE, TRUE, ConditionValue, Type, find
+from captfctl.model.meta import Condition
+from captfctl.model.ops import Op
+from captfctl.runs.waits import WAIT_REASONS
+from captfctl.terraform.books.apply_condition import failure_detail
+from captfctl.terraform.books.results import FinishedRun
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """A restore that ended and was not consumed yet: `status.lastRestoredSerial` becomes `serial`
+    whatever came of it, and only success takes the request's annotation away."""
+
+    job: str
+    serial: int
+    ok: bool
+
+
+def _newest(runs: Sequence[FinishedRun]) -> FinishedRun | None:
+    return next((run for run in runs if run.op is Op.RESTORE), None)
+
+
+def _serial(run: FinishedRun) -> int:
+    text = run.job.metadata.annotations.get(keys.RESTORE_SERIAL, "")
+    return int(text) if text.isascii() and text.isdigit() else 0
+
+
+def restored(runs: Sequence[FinishedRun]) -> Restored | None:
+    run = _newest(runs)
+    if run is None or run.bookkept or not _serial(run):
+        return None
+    return Restored(run.name, _serial(run), run.ok)
+
+
+def restore_condition(runs: Sequence[FinishedRun]) -> ConditionValue | None:
+    """`RestoreJobSucceeded` of a restore that this pass reads; None leaves it."""
+    run = _newest(runs)
+    if run is None or run.bookkept:
+        return None
+    serial = _serial(run)
+    if run.ok:
+        return ConditionValue(TRUE, "StateRestored", f"Job {run.name}: serial {serial} is restored")
+    detail = ": ended by its deadline" if run.deadline else failure_detail(run) or ": it failed"
+    return ConditionValue(
+        FALSE,
+        "RestoreFailed",
+        f"Job {run.name}{detail}; serial {serial} is not tried again while the annotation "
+        f"{keys.RESTORE_STATE} names it: remove it, wait until status.lastRestoredSerial is gone, "
+        "then set it again",
+    )
+
+
+def drop_restore_condition(runs: Sequence[FinishedRun], conditions: Sequence[Condition]) -> bool:
+    """Whether a wait is left over that no restore Job came of (10 §11.2)."""
+    found = find(conditions, Type.RESTORE_JOB_SUCCEEDED)
+    return found is not None and found.reason in WAIT_REASONS and _newest(runs) is None

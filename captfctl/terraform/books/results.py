@@ -1,0 +1,289 @@
+"""Reading finished Jobs: outcome, pod, flags (11 §8.1)."""
+
+import logging
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+
+from captfctl.cluster.door import Door
+from captfctl.model import keys
+from captfctl.model.core import Job, JobCondition, Pod
+from captfctl.model.ops import Op
+from captfctl.model.resources import JOBS, PODS
+from captfctl.terraform.books.result_document import (
+    BLOCKED,
+    INTERRUPTED,
+    PLAN_CHANGED,
+    RunResult,
+    read_result,
+    source_status,
+)
+
+log = logging.getLogger(__name__)
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_ATTEMPT = re.compile(r"[0-9]{1,10}")
+_DEADLINE = "DeadlineExceeded"
+_ENDED = ("Succeeded", "Failed")
+
+
+class Outcome(StrEnum):
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedRun:
+    """A finished Job with everything that was learned about it.
+
+    `pod` and `result` are None for a Job that is bookkept: its flags come from its annotations.
+    `deadline`: it ran into its own deadline. `lock_untouched`: it never took the state lock.
+    """
+
+    job: Job
+    op: Op
+    finished_at: datetime
+    succeeded: bool
+    deadline: bool = False
+    bookkept: bool = False
+    interrupted: bool = False
+    blocked: bool = False
+    plan_changed: bool = False
+    plan_unreadable: bool = False
+    lock_untouched: bool = False
+    pod: Pod | None = None
+    result: RunResult | None = None
+
+    @property
+    def name(self) -> str:
+        return self.job.metadata.name
+
+    @property
+    def ok(self) -> bool:
+        return self.succeeded and not self.plan_unreadable
+
+    @property
+    def stopped(self) -> bool:
+        """The runner itself refused to go on: no failure (11 §8.4)."""
+        return self.blocked or self.plan_changed
+
+    @property
+    def failed(self) -> bool:
+        """Counts towards backoff (11 §8.4)."""
+        return not (self.ok or self.interrupted or self.stopped)
+
+    @property
+    def inputs_hash(self) -> str:
+        return self.job.metadata.annotations.get(keys.INPUTS_HASH, "")
+
+    @property
+    def error_kind(self) -> str:
+        """For metrics: one of the runner's five kinds, `deadline`, `unknown`, or empty if ok."""
+        if self.ok:
+            return ""
+        if self.result is not None and self.result.error is not None:
+            return self.result.error_kind
+        return "deadline" if self.deadline else "unknown"
+
+    @property
+    def label(self) -> str:
+        """The `result` label of metrics (11 §8.1)."""
+        labels = (
+            (self.ok, "succeeded"),
+            (self.blocked, "blocked"),
+            (self.plan_changed, "plan-changed"),
+            (self.deadline, "deadline"),
+            (self.interrupted, "interrupted"),
+        )
+        return next((label for holds, label in labels if holds), "failed")
+
+    @property
+    def pod_runs(self) -> bool:
+        """Whether its pod outlives the Job, as one may that is being ended."""
+        return self.pod is not None and self.pod.status.phase not in _ENDED
+
+    @property
+    def may_have_applied(self) -> bool:
+        """Whether this failed apply may have changed resources (10 §15)."""
+        if self.result is not None:
+            return self.result.has_step("apply")
+        status = source_status(self.pod)
+        if self.pod is not None:
+            states = (status.state, status.last_state) if status else ()
+            return any(state and (state.running or state.terminated) for state in states)
+        return not self.lock_untouched
+
+    @property
+    def crashed(self) -> bool:
+        """An apply that ended without telling, and may have applied (10 §15)."""
+        return (
+            self.op is Op.APPLY
+            and not self.succeeded
+            and not self.stopped
+            and self.result is None
+            and self.may_have_applied
+        )
+
+    def marks(self) -> dict[str, str]:
+        """The annotations that keep its outcome once its pod is not read any more (11 §3)."""
+        flags = {
+            keys.BOOKKEPT: True,
+            keys.INTERRUPTED: self.interrupted and not self.deadline,
+            keys.DESTRUCTIVE_PLAN_BLOCKED: self.blocked,
+            keys.PLAN_CHANGED: self.plan_changed,
+            keys.PLAN_UNREADABLE: self.plan_unreadable,
+        }
+        marks = {key: keys.TRUE for key, holds in flags.items() if holds}
+        if self.result is not None and self.result.plan is not None and self.result.plan.hash:
+            marks[keys.PLAN_HASH] = self.result.plan.hash[:_HASH_MAX]
+        return marks
+
+
+_HASH_MAX = 128
+
+
+def _condition(job: Job, kind: str) -> JobCondition | None:
+    return next((c for c in job.status.conditions if c.type == kind and c.status == "True"), None)
+
+
+def outcome(job: Job) -> Outcome:
+    if _condition(job, "Complete"):
+        return Outcome.SUCCEEDED
+    return Outcome.FAILED if _condition(job, "Failed") else Outcome.RUNNING
+
+
+def is_finished(job: Job) -> bool:
+    return outcome(job) is not Outcome.RUNNING
+
+
+def op_of(job: Job) -> Op | None:
+    """The operation in the Job's label; None when it names none of the six."""
+    try:
+        return Op(job.metadata.labels.get(keys.OP, ""))
+    except ValueError:
+        return None
+
+
+def attempt_of(job: Job) -> int:
+    """The attempt in the Job's label; 0 when it does not parse."""
+    text = job.metadata.labels.get(keys.ATTEMPT, "")
+    return int(text) if _ATTEMPT.fullmatch(text) else 0
+
+
+def next_attempt(jobs: Iterable[Job], op: Op) -> int:
+    """One more than the highest attempt among the object's Jobs of the op (11 §2).
+
+    To be asked with the list from before pruning: a retained name must not come again.
+    """
+    return 1 + max((attempt_of(job) for job in jobs if op_of(job) is op), default=0)
+
+
+def created_at(job: Job) -> datetime:
+    return job.metadata.creation_timestamp or _EPOCH
+
+
+def finish_time(job: Job) -> datetime:
+    condition = _condition(job, "Complete") or _condition(job, "Failed")
+    at = condition.last_transition_time if condition else None
+    return at or job.status.completion_time or created_at(job)
+
+
+def newest_pod(door: Door, job: Job) -> Pod | None:
+    """The Job's newest pod, read live."""
+    return max(pods_of(door, job), key=_pod_age, default=None)
+
+
+def pods_of(door: Door, job: Job) -> list[Pod]:
+    """The Job's own pods, read live: a pod that only carries the label is not one."""
+    selector = f"{keys.JOB_NAME}={job.metadata.name}"
+    pods = door.list(PODS, job.metadata.namespace, labels=selector).items
+    return [pod for pod in pods if _controlled(pod, job)]
+
+
+def _controlled(pod: Pod, job: Job) -> bool:
+    controller = pod.metadata.controller
+    return controller is not None and controller.uid == job.metadata.uid
+
+
+def _pod_age(pod: Pod) -> tuple[datetime, str]:
+    return pod.metadata.creation_timestamp or _EPOCH, pod.metadata.name
+
+
+def is_bookkept(job: Job) -> bool:
+    """Whether it was read, and what it did is on the object."""
+    return job.metadata.annotations.get(keys.BOOKKEPT) == keys.TRUE
+
+
+def read_finished(
+    door: Door, job: Job, op: Op, *, lock_version: Callable[[], str | None]
+) -> FinishedRun:
+    """Read one finished Job.
+
+    No request is made for one that is bookkept. `lock_version` reads that of `state.lock`, and
+    gives None when it could not be read.
+    """
+    if is_bookkept(job):
+        return _from_annotations(job, op)
+    pod = newest_pod(door, job)
+    result, problem = read_result(pod)
+    if problem:
+        log.info("Job %s/%s: no result: %s", job.metadata.namespace, job.metadata.name, problem)
+    succeeded = outcome(job) is Outcome.SUCCEEDED
+    deadline = _deadline(job)
+    kind = result.error_kind if result and not succeeded else ""
+    unreadable = op is Op.PLAN and succeeded and (result is None or result.plan is None)
+    recorded = job.metadata.annotations.get(keys.STATE_LOCK_VERSION)
+    silent_apply = op is Op.APPLY and not succeeded and pod is None and result is None
+    return FinishedRun(
+        job=job,
+        op=op,
+        finished_at=finish_time(job),
+        succeeded=succeeded,
+        deadline=deadline,
+        interrupted=not deadline and kind == INTERRUPTED,
+        blocked=op is Op.APPLY and kind == BLOCKED,
+        plan_changed=op is Op.APPLY and kind == PLAN_CHANGED,
+        plan_unreadable=unreadable,
+        lock_untouched=silent_apply and bool(recorded) and recorded == lock_version(),
+        pod=pod,
+        result=result,
+    )
+
+
+def _deadline(job: Job) -> bool:
+    failed = _condition(job, "Failed")
+    return failed is not None and failed.reason == _DEADLINE and not _condition(job, "Complete")
+
+
+def _from_annotations(job: Job, op: Op) -> FinishedRun:
+    def marked(key: str) -> bool:
+        return job.metadata.annotations.get(key) == keys.TRUE
+
+    succeeded = outcome(job) is Outcome.SUCCEEDED
+    deadline = _deadline(job)
+    return FinishedRun(
+        job=job,
+        op=op,
+        finished_at=finish_time(job),
+        succeeded=succeeded,
+        deadline=deadline,
+        bookkept=True,
+        interrupted=marked(keys.INTERRUPTED) and not deadline and not succeeded,
+        blocked=marked(keys.DESTRUCTIVE_PLAN_BLOCKED) and not succeeded,
+        plan_changed=marked(keys.PLAN_CHANGED) and not succeeded,
+        plan_unreadable=marked(keys.PLAN_UNREADABLE),
+    )
+
+
+def newest_first(runs: Iterable[FinishedRun]) -> list[FinishedRun]:
+    """By finish time, ties by name, both descending (11 §8)."""
+    return sorted(runs, key=lambda run: (run.finished_at, run.name), reverse=True)
+
+
+def write_marks(door: Door, run: FinishedRun) -> None:
+    """Keep the outcome on the Job: no later pass reads its pod (11 §8)."""
+    patch = {"metadata": {"annotations": run.marks()}}
+    door.patch(JOBS, run.name, run.job.metadata.namespace, patch)

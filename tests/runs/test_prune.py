@@ -1,0 +1,63 @@
+"""Which finished Jobs are kept (11 §8.5)."""
+
+import pytest
+
+from captfctl.model.ops import Op
+from captfctl.runs.prune import prune
+from captfctl.terraform.books.results import attempt_of
+from tests.support.runs import World
+
+
+def history(outcomes: dict[int, bool], op: Op = Op.APPLY) -> World:
+    """Jobs by attempt, the higher the younger."""
+    world = World()
+    for attempt, ok in outcomes.items():
+        world.finished(op, attempt, ok=ok, at=-1000 + attempt, pod=False, secret=False)
+    return world
+
+
+def kept_after(world: World, successful: int, failed: int) -> list[int]:
+    jobs = world.reader.jobs_of(world.owner)
+    prune(world.door, jobs, successful=successful, failed=failed)
+    return sorted(attempt_of(job) for job in world.reader.jobs_of(world.owner))
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "limits", "kept"),
+    [
+        ({3: True, 2: False, 1: True, 0: False}, (1, 1), [2, 3]),
+        ({3: True, 2: False, 1: True, 0: False}, (0, 0), [3]),
+        ({3: False, 2: True}, (0, 0), [2, 3]),
+        ({5: True, 4: True, 3: True, 2: True, 1: True}, (3, 3), [3, 4, 5]),
+        ({3: False, 2: False, 1: False}, (1, -1), [3]),
+    ],
+)
+def test_newest_success_and_a_newer_failure_stay_whatever_the_limits(outcomes, limits, kept):
+    outcomes = {attempt + 1: ok for attempt, ok in outcomes.items()}
+    assert kept_after(history(outcomes), *limits) == [attempt + 1 for attempt in kept]
+
+
+def test_ops_do_not_count_against_each_other():
+    world = history({1: True})
+    world.finished(Op.DRIFT, 2, pod=False, secret=False)
+    assert kept_after(world, 1, 1) == [1, 2]
+
+
+def test_running_jobs_are_never_pruned():
+    world = history({1: True, 2: True})
+    running = world.add_job(world.run(attempt=3))
+    assert kept_after(world, 0, 0) == [2, 3]
+    assert running.metadata.name in world.job_names()
+
+
+def test_an_unreadable_plan_is_kept_as_a_success():
+    world = World()
+    for attempt in (1, 2):
+        world.finished(
+            Op.PLAN,
+            attempt,
+            at=-1000 + attempt,
+            pod=False,
+            annotations={"captf.io/plan-unreadable": "true"},
+        )
+    assert kept_after(world, 1, 0) == [2]
