@@ -49,6 +49,7 @@ from captfctl.model.resources import (
     TERRAFORM_CLUSTER_IDENTITIES,
     TERRAFORM_CLUSTERS,
 )
+from captfctl.model.roles import Role
 from captfctl.model.terraform import (
     ClusterDrift,
     ControlPlaneEndpoint,
@@ -69,7 +70,6 @@ from captfctl.reconcile import (
 from captfctl.terraform.contract.build import SOURCE_MODULE, build_cluster_inputs
 from captfctl.terraform.contract.hashing import inputs_hash
 from captfctl.terraform.contract.render import render
-from captfctl.terraform.contract.roles import Role
 from captfctl.terraform.contract.variables import merge_variables
 from captfctl.terraform.job.build import RunnerSettings, build_job
 from captfctl.terraform.job.policy import SERVICE_ACCOUNT

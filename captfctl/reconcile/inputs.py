@@ -6,6 +6,7 @@ from captfctl.model import keys
 from captfctl.model.conditions import FALSE, TRUE, Type
 from captfctl.model.core import ConfigMap, Secret
 from captfctl.model.resources import CONFIG_MAPS, SECRETS
+from captfctl.model.roles import Role
 from captfctl.reconcile.context import Inputs, Pass
 from captfctl.reconcile.owners import WAITING_FOR_OWNER, Gate, owner_gone
 from captfctl.terraform.contract.build import (
@@ -17,7 +18,6 @@ from captfctl.terraform.contract.build import (
 from captfctl.terraform.contract.errors import VariablesError
 from captfctl.terraform.contract.hashing import inputs_hash
 from captfctl.terraform.contract.render import TFVARS
-from captfctl.terraform.contract.roles import Role
 from captfctl.terraform.contract.variables import (
     SourceKind,
     SourceRef,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from captfctl.model.capi import Endpoint
-from captfctl.terraform.contract.interface import REQUIRED_OUTPUTS, inputs_of
+from captfctl.model.interface import REQUIRED_OUTPUTS, inputs_of
 from captfctl.terraform.contract.jsontext import parse
 from captfctl.terraform.contract.render import render
 from captfctl.terraform.contract.values import ContractInputs, Network

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from captfctl.model.interface import INPUTS, REQUIRED_OUTPUTS
 from captfctl.terraform.contract.errors import ContractError, InputsTooLarge, VariablesError
-from captfctl.terraform.contract.interface import INPUTS, REQUIRED_OUTPUTS
 from captfctl.terraform.contract.jsontext import parse
 from captfctl.terraform.contract.render import SIZE_LIMIT, render, render_restore
 from captfctl.terraform.contract.variables import UserVariable

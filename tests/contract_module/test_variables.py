@@ -5,10 +5,10 @@ import pytest
 
 from captfctl.model.core import ConfigMap, Secret
 from captfctl.model.meta import ObjectMeta
+from captfctl.model.roles import Role
 from captfctl.model.terraform import NameRef, VariableFormat, VariablesSource
 from captfctl.terraform.contract.errors import GateReason, VariablesError, VariablesSourceNotFound
 from captfctl.terraform.contract.jsontext import Number
-from captfctl.terraform.contract.roles import Role
 from captfctl.terraform.contract.variables import (
     SourceKind,
     UserVariable,

@@ -12,12 +12,12 @@ from captfctl.cluster.errors import Cause
 from captfctl.model.capi import Endpoint
 from captfctl.model.resource import Document, Resource
 from captfctl.model.resources import TERRAFORM_CLUSTERS
+from captfctl.model.roles import Role
 from captfctl.model.terraform import JobPolicy, TerraformCluster, VariablesSource
 from captfctl.terraform.contract.causes import forbidden, invalid, required, too_many
 from captfctl.terraform.contract.errors import VariablesError
 from captfctl.terraform.contract.image_reference import image_problem
 from captfctl.terraform.contract.job_policy import check_job_policy
-from captfctl.terraform.contract.roles import Role
 from captfctl.terraform.contract.variables import MAX_INLINE, name_problem, parse_inline
 
 

@@ -3,8 +3,8 @@
 import hashlib
 from collections.abc import Mapping
 
+from captfctl.model.roles import CONTRACT_VERSION
 from captfctl.terraform.contract.jsontext import Json, NotAnInteger, canonical_any, canonical_int
-from captfctl.terraform.contract.roles import CONTRACT_VERSION
 from captfctl.terraform.contract.values import ContractInputs
 from captfctl.terraform.contract.variables import UserVariable
 

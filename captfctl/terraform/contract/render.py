@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from captfctl.model.interface import REQUIRED_OUTPUTS, inputs_of
+from captfctl.model.roles import Role
 from captfctl.terraform.contract.errors import ContractError, InputsTooLarge
-from captfctl.terraform.contract.interface import REQUIRED_OUTPUTS, inputs_of
 from captfctl.terraform.contract.jsontext import Json, pretty
-from captfctl.terraform.contract.roles import Role
 from captfctl.terraform.contract.values import ContractInputs, MachineInputs, MachinePoolInputs
 from captfctl.terraform.contract.variables import UserVariable, check_name
 

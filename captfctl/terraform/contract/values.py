@@ -4,8 +4,8 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from captfctl.model.capi import Endpoint
+from captfctl.model.roles import CONTRACT_VERSION, Role
 from captfctl.terraform.contract.jsontext import Json
-from captfctl.terraform.contract.roles import CONTRACT_VERSION, Role
 
 
 @dataclass(frozen=True, kw_only=True)

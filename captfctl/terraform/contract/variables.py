@@ -12,11 +12,11 @@ import msgspec
 
 from captfctl.model import keys
 from captfctl.model.core import ConfigMap, Secret
+from captfctl.model.interface import input_names
+from captfctl.model.roles import Role
 from captfctl.model.terraform import VariableFormat, VariablesSource
 from captfctl.terraform.contract.errors import VariablesError, VariablesSourceNotFound
-from captfctl.terraform.contract.interface import input_names
 from captfctl.terraform.contract.jsontext import Json, NotJson, parse
-from captfctl.terraform.contract.roles import Role
 
 MAX_INLINE = 256
 RESERVED_PREFIX = "captf_"

@@ -6,7 +6,7 @@ outputs; the linter checks modules against the same rows.
 
 from dataclasses import dataclass
 
-from captfctl.terraform.contract.roles import Role
+from captfctl.model.roles import Role
 
 _ALL = frozenset(Role)
 _CLUSTER = frozenset({Role.CLUSTER})
