@@ -11,7 +11,6 @@ from captfctl.reconcile.context import Pass
 from captfctl.reconcile.deletion import retaining
 from captfctl.reconcile.finish import last_apply_failed
 from captfctl.reconcile.state_step import pending
-from captfctl.terraform.books.failures import failures_of_inputs
 from captfctl.terraform.job.policy import failed_limit
 
 
@@ -56,9 +55,7 @@ def _jobs(p: Pass) -> Jobs:
     newest = books.newest(Op.APPLY)
     blocked = newest if newest is not None and newest.blocked else None
     annotations = blocked.job.metadata.annotations if blocked else {}
-    failed = dict(books.failures)
-    for op in (Op.APPLY, Op.PLAN):
-        failed[op] = failures_of_inputs(books.finished, op, p.inputs.hash)
+    failed = {op: books.failures.of(op, p.inputs.hash) for op in Op}
     return Jobs(
         failures={op: found.count for op, found in failed.items()},
         last_failure={op: f.last for op, f in failed.items() if f.last is not None},

@@ -95,7 +95,7 @@ def test_job_whose_mark_failed_is_read_again_but_not_counted_again():
     assert second.counted == ()
     assert second.notes == ()
     assert second.apply_condition == first.apply_condition
-    assert second.failures == first.failures
+    assert second.failures.of(Op.APPLY) == first.failures.of(Op.APPLY)
     assert len(second.unread) == 1
 
 
@@ -186,7 +186,8 @@ def test_failure_names_the_step_and_the_first_resource():
     failed = next(note for note in books.notes if note.reason == "JobFailed")
     assert failed.warning
     assert "step apply failed" in failed.note
-    assert "next attempt not before 2026-09-25T12:01:00Z (60 s, 1 failure in a row)" in failed.note
+    assert "next attempt with the same inputs not before 2026-09-25T12:01:00Z" in failed.note
+    assert failed.note.endswith("(60 s, 1 failure in a row)")
 
 
 def test_pod_that_never_got_its_image_is_told_before_the_deadline():
@@ -243,7 +244,7 @@ def test_blocked_apply_shows_what_its_plan_would_do():
     counts = "1 to create, 0 to update, 3 to replace, 2 to delete"
     assert counts in books.apply_condition.message
     assert reasons(books) == ["DestructivePlanBlocked"]
-    assert books.failures[Op.APPLY].count == 0
+    assert books.failures.of(Op.APPLY).count == 0
 
 
 @pytest.mark.parametrize(

@@ -262,7 +262,7 @@ def module_refuses_its_variables(story: Story) -> None:
     eventually(lambda: story.events("JobFailed"), "the event")
     (event,) = story.events("JobFailed")
     assert "plan" in event.note
-    assert "next attempt not before" in event.note
+    assert "next attempt with the same inputs not before" in event.note
 
     story.set_variables(subnets=2)
     story.wait_settled()

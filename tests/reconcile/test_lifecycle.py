@@ -122,6 +122,19 @@ def test_a_corrected_variable_is_applied_without_waiting_for_the_failure(ready: 
     assert ready.reason("InputsApplied") == "True/InputsApplied"
 
 
+def test_event_and_decision_count_the_failures_of_the_same_inputs(ready: World):
+    for region in ("nowhere", "elsewhere"):
+        ready.edit(variables(f'{{"region":"{region}"}}'))
+        for seconds in (60, 120, 600):
+            ready.run()
+            ready.runner.fail(ready.active_job(), "validate")
+            assert ready.run().requeue_after == seconds
+            due = ready.clock.now() + timedelta(seconds=seconds)
+            note = next(n for n in reversed(ready.events.notes) if n.reason == "JobFailed").note
+            assert f"same inputs not before {due:%Y-%m-%dT%XZ} ({seconds} s, " in note
+            ready.advance(seconds=seconds)
+
+
 def test_a_drift_check_runs_when_it_is_due(ready: World):
     result = ready.run()
     assert 30 * 60 <= result.requeue_after < 33 * 60

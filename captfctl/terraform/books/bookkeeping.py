@@ -1,13 +1,13 @@
 """Reading finished Jobs once and recording what they did (11 §8)."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from captfctl.cluster.door import Door
 from captfctl.cluster.errors import ApiError, NotFound
-from captfctl.model import names
+from captfctl.model import keys, names
 from captfctl.model.conditions import ConditionValue, Type, find
 from captfctl.model.core import Job
 from captfctl.model.events import Note
@@ -22,7 +22,7 @@ from captfctl.runs.prune import prune
 from captfctl.terraform.books.apply_condition import apply_condition
 from captfctl.terraform.books.counting import CountedRun, Retries, count, outcome_note
 from captfctl.terraform.books.drift import Stamps, drift_condition, drift_job_condition, stamps
-from captfctl.terraform.books.failures import Failures, failures, remediation_failures
+from captfctl.terraform.books.failures import FailureCounts, remediation_failures
 from captfctl.terraform.books.last_run import last_run, runtime_of
 from captfctl.terraform.books.plans import empty_plan
 from captfctl.terraform.books.promotion import Recorder
@@ -64,7 +64,8 @@ class BooksInput:
 
     `paused`: a Job that could not pull its image was deleted so that it does not hold a move, and
     what the conditions say of that stays until the pause is over (11 §7). `lock`: as this pass read
-    it already, which may only be where no Job is there to be read.
+    it already, which may only be where no Job is there to be read. `inputs_key`: as `FailureCounts`
+    has it.
     """
 
     owner: Owner
@@ -75,6 +76,7 @@ class BooksInput:
     deleting: bool = False
     paused: bool = False
     lock: StateLock | None = None
+    inputs_key: str = keys.INPUTS_HASH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +93,7 @@ class Bookkeeping:
     jobs: tuple[Job, ...]
     finished: tuple[FinishedRun, ...]
     active: Job | None
-    failures: Mapping[Op, Failures]
+    failures: FailureCounts
     records: Records
     apply_condition: ConditionValue
     counted: tuple[CountedRun, ...] = ()
@@ -131,7 +133,7 @@ def keep_books(door: Door, jobs: Sequence[Job], leases: Leases, given: BooksInpu
     owner, status, policy = given.owner, given.status, given.policy
     runs = _read(door, owner, jobs)
     active = _active(jobs)
-    failed = {op: failures(runs, op) for op in Op}
+    failed = FailureCounts(runs, given.inputs_key)
 
     recorder = Recorder(door, owner, given.records)
     recorder.record(runs)  # before the per-run Secrets go: the applied record is made from them

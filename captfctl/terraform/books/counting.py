@@ -1,6 +1,6 @@
 """Each finished Job once: what is measured and told about it (11 §8.1, 31 §5.2)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -9,7 +9,7 @@ from captfctl.model import keys
 from captfctl.model.events import Action, Note
 from captfctl.model.ops import Op
 from captfctl.terraform.books.apply_condition import failure_detail
-from captfctl.terraform.books.failures import Failures, retry_number
+from captfctl.terraform.books.failures import FailureCounts, retry_number
 from captfctl.terraform.books.result_document import source_state
 from captfctl.terraform.books.results import FinishedRun, created_at
 
@@ -33,7 +33,7 @@ class CountedRun:
 class Retries:
     """What the note of a failure tells about the next try."""
 
-    failures: Mapping[Op, Failures]
+    failures: FailureCounts
     failed_limit: int
     remediation_failures: int
 
@@ -113,13 +113,14 @@ def _next(run: FinishedRun, retries: Retries) -> str:
     remediation = run.job.metadata.annotations.get(keys.DRIFT_REMEDIATION) == keys.TRUE
     if remediation and retries.remediation_failures >= retries.failed_limit:
         return "; drift is not remediated again before the next successful drift check"
-    found = retries.failures.get(run.op, Failures())
+    found = retries.failures.of_run(run)
     if found.last is None or run.finished_at != found.last:
         return ""
     delay = backoff(found.count, retries.failed_limit)
     at = (found.last + delay).strftime("%Y-%m-%dT%H:%M:%SZ")
     times = f"{found.count} failure{'s' if found.count != 1 else ''} in a row"
-    return f"; next attempt not before {at} ({_words(delay)}, {times})"
+    same = " with the same inputs" if run.op in (Op.APPLY, Op.PLAN) else ""
+    return f"; next attempt{same} not before {at} ({_words(delay)}, {times})"
 
 
 def _words(delay: timedelta) -> str:

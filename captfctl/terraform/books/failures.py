@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from captfctl.model import keys
 from captfctl.model.ops import Op
 from captfctl.terraform.books.results import FinishedRun
+
+# A run of these renders the inputs that are wanted now; any other works with what was applied.
+_OF_CURRENT_INPUTS = frozenset({Op.APPLY, Op.PLAN})
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,33 +19,43 @@ class Failures:
     last: datetime | None = None
 
 
-def failures(runs: Sequence[FinishedRun], op: Op) -> Failures:
-    """Interrupted, blocked and changed-plan runs are passed over."""
-    count, last = 0, None
-    for run in runs:
-        if run.op is not op:
-            continue
-        if run.ok:
-            break
-        if run.failed:
-            count += 1
-            last = last or run.finished_at
-    return Failures(count, last)
+@dataclass(frozen=True, slots=True)
+class FailureCounts:
+    """The one count of failures: decision and events read it.
 
-
-def failures_of_inputs(runs: Sequence[FinishedRun], op: Op, inputs_hash: str) -> Failures:
-    """Failures of runs that rendered these inputs: changed inputs are tried at once.
-
-    Waiting out a failure of inputs that nobody wants any more would only keep the correction from
-    being applied. An empty hash, or a run that does not tell its own, counts as the same inputs.
+    `runs` are newest finish first. `inputs_key` names the annotation on an object's Jobs that tells
+    which inputs a run rendered, as the object's kind counts them: failed applies and plans of other
+    inputs are not counted, since waiting out a failure of inputs that nobody wants any more would
+    only keep the correction from being applied.
     """
-    same = []
-    for run in runs:
-        rendered = run.job.metadata.annotations.get(keys.INPUTS_HASH, "")
-        if run.op is op and inputs_hash and rendered not in ("", inputs_hash):
-            break
-        same.append(run)
-    return failures(same, op)
+
+    runs: Sequence[FinishedRun]
+    inputs_key: str
+
+    def of(self, op: Op, inputs: str = "") -> Failures:
+        """Failures of the op with these inputs; where they are not known, with the newest run's.
+
+        Interrupted, blocked and changed-plan runs are passed over.
+        """
+        count, last = 0, None
+        for run in (run for run in self.runs if run.op is op):
+            inputs = inputs or self._inputs(run)
+            if run.ok or self._inputs(run) not in ("", inputs):
+                break
+            if run.failed:
+                count += 1
+                last = last or run.finished_at
+        return Failures(count, last)
+
+    def of_run(self, run: FinishedRun) -> Failures:
+        """The failures that the next try of this run's op and inputs is delayed by."""
+        return self.of(run.op, self._inputs(run))
+
+    def _inputs(self, run: FinishedRun) -> str:
+        """Empty, which is the same as any others, for a run that does not tell."""
+        if run.op not in _OF_CURRENT_INPUTS:
+            return ""
+        return run.job.metadata.annotations.get(self.inputs_key, "")
 
 
 def retry_number(runs: Sequence[FinishedRun], run: FinishedRun) -> int:
