@@ -13,13 +13,13 @@ def main() -> int:
     import os
     import sys
 
-    from runner import cli
+    from runner import cli, environ
     from runner.child import settle_descriptors
 
     settle_descriptors()
 
     try:
-        return cli.main(sys.argv[1:], os.environ, cancellation)
+        return cli.main(sys.argv[1:], environ.given(), cancellation)
     except Exception as error:
         # The text of an error may hold a value that must not be shown; its kind does not.
         os.write(2, f"runner: internal error: {type(error).__name__}\n".encode())

@@ -3,10 +3,12 @@
 Names and values are bytes decoded with surrogateescape, as in `os.environ`.
 """
 
+import os
 from collections.abc import Mapping
 from typing import NamedTuple
 
 OWN_TMP = "tmp"  # below the work directory
+_GIVEN = "/proc/self/environ"
 _PREFIXES = ("TF_", "KUBE_")
 _KEPT = frozenset(("TF_IN_AUTOMATION", "TF_INPUT", "KUBE_NAMESPACE"))
 # The runtimes also look for their configuration and for providers where these point.
@@ -20,6 +22,26 @@ class StepEnvironment(NamedTuple):
 
     variables: dict[str, str]
     dropped: tuple[str, ...]
+
+
+def given() -> dict[str, str]:
+    """The environment this process was started with.
+
+    `os.environ` is not always that: started without a locale, Python sets `LC_CTYPE` in it before
+    it runs the first line of a program (PEP 538). The kernel keeps what was given; where it cannot
+    be asked, `os.environ` has to do.
+    """
+    try:
+        with open(_GIVEN, "rb") as file:
+            entries = file.read().split(b"\0")
+    except OSError:
+        return dict(os.environ)
+    variables: dict[str, str] = {}
+    for entry in entries:
+        name, equals, value = os.fsdecode(entry).partition("=")
+        if name and equals:
+            variables.setdefault(name, value)  # of one given twice, the C library reads the first
+    return variables
 
 
 def build(inherited: Mapping[str, str], workdir: str, cli_config: str) -> StepEnvironment:

@@ -15,7 +15,7 @@ from tests.runner.harness import REPOSITORY, Job
 EXECUTABLE = REPOSITORY / "dist" / "runner"
 
 
-def _why_not() -> str:
+def why_not_built() -> str:
     """Why the executable cannot be tested here; empty when it can."""
     if not EXECUTABLE.exists():
         return "dist/runner is not built (make runner-binary)"
@@ -25,7 +25,7 @@ def _why_not() -> str:
     return ""
 
 
-pytestmark = pytest.mark.skipif(bool(_why_not()), reason=_why_not() or "-")
+pytestmark = pytest.mark.skipif(bool(why_not_built()), reason=why_not_built() or "-")
 
 
 def _run(*arguments: str | Path, **environ: str) -> subprocess.CompletedProcess[bytes]:
