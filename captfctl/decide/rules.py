@@ -52,19 +52,35 @@ def _apply_reason(inp: DecideInput) -> Reason | None:
 
 
 def _apply(inp: DecideInput, reason: Reason) -> Decision:
-    """An apply is due: start it, or wait for the person who must approve its plan.
+    """An apply is due: start it, or wait for its backoff or for the person who must approve it.
 
     A change of inputs that waits pauses refresh and drift: both would render the inputs that are
-    not applied and report the wait as drift. A remediation that waits has nothing to hide.
+    not applied and report the wait as drift. An apply of what is applied already has nothing to
+    hide: however long it waits, the schedule goes on.
     """
     manual = inp.manual_apply and reason is not Reason.NO_STATE
     decision = _gated_apply(inp, reason) if manual else _approved_retry(inp, reason)
-    if decision.waiting is None:
+    if decision.action is Action.JOB or _is_change(inp, reason):
         return decision
-    if not inp.state.exists or inp.state.current_hash != inp.state.inputs_hash:
-        return decision
-    scheduled = schedule(inp, decision.waiting)
-    return replace(scheduled, plan=decision.plan, plan_flow=decision.plan_flow)
+    return _with_schedule(inp, decision)
+
+
+def _is_change(inp: DecideInput, reason: Reason) -> bool:
+    """Whether the apply is of other inputs than those that the state has."""
+    if reason is Reason.DRIFT_REMEDIATION:
+        return False
+    state = inp.state
+    return not state.inputs_hash or state.current_hash != state.inputs_hash
+
+
+def _with_schedule(inp: DecideInput, waits: Decision) -> Decision:
+    """What is due by the calendar while the apply waits, or the sooner of both times."""
+    scheduled = schedule(inp, waits.waiting)
+    if scheduled.action is Action.NONE:
+        times = (waits.requeue_after, scheduled.requeue_after)
+        soonest = min((time for time in times if time > 0), default=duration.ZERO)
+        return replace(waits, requeue_after=soonest)
+    return replace(scheduled, plan=waits.plan, plan_flow=waits.plan_flow)
 
 
 def _gated_apply(inp: DecideInput, reason: Reason) -> Decision:
@@ -79,6 +95,8 @@ def _gated_apply(inp: DecideInput, reason: Reason) -> Decision:
         and plan.inputs_hash == current
     )
     if plan is None or not ours:
+        if not inp.plans:
+            return _wait_for_plan(Reason.PLAN_AWAITING_APPROVAL, "")
         return replace(job(inp, Op.PLAN, reason), plan_flow=True)
     if not plan.approved:
         return _wait_for_plan(Reason.PLAN_AWAITING_APPROVAL, plan.name)

@@ -162,6 +162,8 @@ class DecideInput:
     manual_apply: bool = False
     """Cluster with `applyPolicy: Manual`."""
     plan: PlanView | None = None
+    plans: bool = True
+    """Whether a plan can be made for approval; else what needs one waits."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,11 +23,6 @@ from captfctl.runs.waits import Wait
 from captfctl.terraform.contract.errors import InputsTooLarge
 from captfctl.terraform.job.policy import policy_problem
 
-MANUAL_WAIT = (
-    "applyPolicy is Manual and this release cannot make plans to approve: changed inputs wait "
-    "until applyPolicy is Automatic"
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
@@ -36,7 +31,6 @@ class Obstacle:
     requeue: timedelta
     kind: Type = Type.APPLY_JOB_SUCCEEDED
     value: ConditionValue | None = None
-    awaiting_approval: str = ""
 
 
 def run_job(p: Pass, decision: Decision) -> Result:
@@ -54,7 +48,7 @@ def prepare(p: Pass, decision: Decision) -> Rendered | Obstacle:
     if p.deleting:
         credentials.prepare(p)
         p.credentials_error = None  # it is in the conditions; the deletion only waits
-    obstacle = _permission(p, op) or _dependencies(p) or _approval(op) or _policy(p, op)
+    obstacle = _permission(p, op) or _dependencies(p) or _policy(p, op)
     if obstacle is not None:
         return obstacle
     slot = _slot(p, op)
@@ -71,7 +65,7 @@ def _wait(p: Pass, obstacle: Obstacle) -> Result:
     own = value if obstacle.kind is Type.APPLY_JOB_SUCCEEDED else None
     if value is not None and own is None:
         p.set(obstacle.kind, value)
-    return finish(p, obstacle.requeue, own, awaiting_approval=obstacle.awaiting_approval)
+    return finish(p, obstacle.requeue, own)
 
 
 def _permission(p: Pass, op: Op) -> Obstacle | None:
@@ -100,15 +94,6 @@ def _dependencies(p: Pass) -> Obstacle | None:
     if p.deleting or p.inputs.gate is None:
         return None
     return Obstacle(constants.GATE_REQUEUE)
-
-
-def _approval(op: Op) -> Obstacle | None:
-    """Plans to approve are `TerraformPlan` objects (41), which do not exist yet: nothing is applied
-    unasked, and no plan Job runs that nobody could approve."""
-    if op is not Op.PLAN:
-        return None
-    value = ConditionValue(UNKNOWN, "PlanAwaitingApproval", MANUAL_WAIT)
-    return Obstacle(constants.RETRY_MAX, value=value, awaiting_approval=MANUAL_WAIT)
 
 
 def _policy(p: Pass, op: Op) -> Obstacle | None:

@@ -89,6 +89,7 @@ class Pass:
         self.inputs = Inputs()
         self.running_apply = ""
         self.inputs_bytes = 0
+        self.awaiting_approval: str | None = None  # None: nothing was decided in this pass
         self.let_go = False
         self.later: list[Note] = []  # events that are true only once the pass is written
         self.credentials_error: Exception | None = None

@@ -12,19 +12,21 @@ from captfctl.terraform.books.results import FinishedRun
 _APPLIED = ConditionValue(TRUE, "InputsApplied", "")
 _PENDING = frozenset({"ApplyPending", "AwaitingApproval", "ApplyRunning"})
 NO_REQUEUE = timedelta(0)
+MANUAL_WAIT = (
+    "applyPolicy is Manual and this release cannot make plans to approve: what has to be applied "
+    "waits until applyPolicy is Automatic"
+)
 
 
 def finish(
     p: Pass,
     requeue: timedelta = NO_REQUEUE,
     apply_condition: ConditionValue | None = None,
-    *,
-    awaiting_approval: str = "",
 ) -> Result:
     """Sum up and end the pass. `apply_condition` is what a step knows better than bookkeeping."""
     p.set(Type.APPLY_JOB_SUCCEEDED, apply_condition or _apply_condition(p))
     if not p.deleting and not p.paused:
-        _inputs_applied(p, awaiting_approval)
+        _inputs_applied(p)
     p.conditions.summarize_ready(p.provisioned)
     return Result(requeue.total_seconds())
 
@@ -47,6 +49,8 @@ def _apply_condition(p: Pass) -> ConditionValue:
     if p.paused and kept is not None and kept.reason == "ImagePullFailed" and not p.kept.unread:
         # Its Job was deleted so that it does not hold a move.
         return ConditionValue(kept.status, kept.reason, kept.message)
+    if _awaits_approval(p):
+        return ConditionValue(UNKNOWN, "PlanAwaitingApproval", MANUAL_WAIT)
     interrupted = p.records.marks.interrupted_apply
     if interrupted and not _answered(p.kept.newest(Op.APPLY), interrupted):
         return ConditionValue(
@@ -58,6 +62,16 @@ def _apply_condition(p: Pass) -> ConditionValue:
     return p.kept.apply_condition
 
 
+def _awaits_approval(p: Pass) -> bool:
+    """Where a pass decides nothing, as while a drift check runs, the wait found before goes on."""
+    if p.awaiting_approval is not None:
+        return bool(p.awaiting_approval)
+    before = next((c for c in p.before if c.type == Type.APPLY_JOB_SUCCEEDED), None)
+    waited = before is not None and before.reason == "PlanAwaitingApproval"
+    applied = any(run.op is Op.APPLY for run in p.kept.unread)
+    return waited and p.config.manual_apply and not (applied or p.deleting)
+
+
 def _answered(newest: FinishedRun | None, interrupted: str) -> bool:
     """Whether an apply started to answer the interrupted one has reported itself."""
     if newest is None:
@@ -65,8 +79,8 @@ def _answered(newest: FinishedRun | None, interrupted: str) -> bool:
     return newest.job.metadata.annotations.get(keys.AFTER_INTERRUPTED_APPLY) == interrupted
 
 
-def _inputs_applied(p: Pass, awaiting_approval: str) -> None:
-    value = _inputs_value(p, awaiting_approval)
+def _inputs_applied(p: Pass) -> None:
+    value = _inputs_value(p)
     if value is None:
         return
     p.set(Type.INPUTS_APPLIED, value)
@@ -77,7 +91,7 @@ def _inputs_applied(p: Pass, awaiting_approval: str) -> None:
         p.conditions.set(Type.RECONCILING, FALSE, "Reconciled")
 
 
-def _inputs_value(p: Pass, awaiting_approval: str) -> ConditionValue | None:
+def _inputs_value(p: Pass) -> ConditionValue | None:
     """10 §17, in its order; None leaves the condition as it is."""
     if p.running_apply:
         return ConditionValue(FALSE, "ApplyRunning", f"Job {p.running_apply}")
@@ -87,8 +101,8 @@ def _inputs_value(p: Pass, awaiting_approval: str) -> ConditionValue | None:
             return None
         text = "the apply is over and the state was not read yet"
         return ConditionValue(UNKNOWN, "InputsUnavailable", text)
-    if awaiting_approval:
-        return ConditionValue(FALSE, "AwaitingApproval", awaiting_approval)
+    if p.awaiting_approval:
+        return ConditionValue(FALSE, "AwaitingApproval", p.awaiting_approval)
     if p.inputs.values is None:
         return ConditionValue(UNKNOWN, "InputsUnavailable", _unavailable(p))
     if last_apply_failed(p):

@@ -22,6 +22,7 @@ from captfctl.reconcile.cache import DoorCache
 from captfctl.reconcile.context import Pass
 from captfctl.reconcile.env import Env
 from captfctl.reconcile.events import NoRecorder
+from captfctl.reconcile.finish import MANUAL_WAIT
 from captfctl.reconcile.metrics import NoMetrics
 from captfctl.reconcile.owners import CLUSTER_KIND, KIND
 from captfctl.reconcile.paused import paused_branch
@@ -105,6 +106,8 @@ def _evaluate(p: Pass) -> Evaluation:
 
 def _decided(p: Pass, decision: Decision) -> Evaluation:
     requeue, waiting, job = decision.requeue_seconds, "", ""
+    if decision.waiting is Reason.PLAN_AWAITING_APPROVAL:
+        waiting = MANUAL_WAIT
     if decision.action is Action.JOB:
         ready = prepare(p, decision)
         if isinstance(ready, Obstacle):

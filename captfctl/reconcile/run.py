@@ -4,7 +4,7 @@ import math
 from datetime import timedelta
 
 from captfctl.controller import Result
-from captfctl.decide import Action, Decision, constants, decide_op
+from captfctl.decide import Action, Decision, Reason, constants, decide_op
 from captfctl.model.events import Action as EventAction
 from captfctl.model.events import Note
 from captfctl.model.meta import ObjectMeta
@@ -19,7 +19,7 @@ from captfctl.reconcile import (
 )
 from captfctl.reconcile.act import run_job
 from captfctl.reconcile.context import Pass
-from captfctl.reconcile.finish import finish
+from captfctl.reconcile.finish import MANUAL_WAIT, finish
 from captfctl.reconcile.snapshot import snapshot
 from captfctl.terraform.state.owners import repair_owner_references
 from captfctl.terraform.state.reader import read_state
@@ -61,6 +61,8 @@ def decide(p: Pass) -> Decision | Result:
 
 def act(p: Pass, decision: Decision) -> Result:
     """Step 20."""
+    awaited = decision.waiting is Reason.PLAN_AWAITING_APPROVAL
+    p.awaiting_approval = MANUAL_WAIT if awaited else ""
     match decision.action:
         case Action.DROP_FINALIZER:
             _count(p, "finalizer", decision.reason)

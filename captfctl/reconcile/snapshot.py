@@ -37,6 +37,7 @@ def snapshot(p: Pass) -> DecideInput:
         state_held=p.deleting and p.state is not None and p.state.held,
         retain=retaining(p),
         manual_apply=config.manual_apply,
+        plans=False,  # nobody could approve one yet: nothing is applied unasked
     )
 
 

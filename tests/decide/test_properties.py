@@ -20,7 +20,7 @@ from captfctl.decide import (
 from captfctl.decide.duration import of
 from captfctl.model.ops import Op
 from captfctl.model.terraform import PlanReason
-from tests.decide.snapshots import T0, A, B, plan
+from tests.decide.snapshots import T0, A, B, applied, plan
 
 hashes = st.sampled_from(["", A, B])
 moments = st.none() | st.integers(0, 7200).map(lambda s: T0 - timedelta(seconds=s))
@@ -72,6 +72,7 @@ snapshots = st.builds(
     retain=st.booleans(),
     manual_apply=st.booleans(),
     plan=plans,
+    plans=st.booleans(),
 )
 
 
@@ -95,8 +96,7 @@ def test_a_decision_is_consistent(inp):
     if decision.reason.backing_off:
         assert (decision.action, decision.requeue_after > 0) == (Action.NONE, True)
     if decision.waiting is not None:
-        assert inp.plan is not None
-        assert (decision.plan, inp.plan.approved) == (inp.plan.name, False)
+        assert not (inp.plan.approved if decision.plan else inp.plans)
 
 
 @given(snapshots)
@@ -144,6 +144,29 @@ def _scheduled() -> set[Reason]:
         Reason.DRIFT_DUE,
     }
     return due | {reason.backoff() for reason in due}
+
+
+@given(snapshots)
+def test_an_apply_of_the_applied_inputs_never_holds_the_schedule_back(inp):
+    """Whatever it waits for (a block, a person, its backoff), the checks come when they are due."""
+    inp = replace(inp, state=applied(), mutable=True, deleting=False, restore=False)
+    inp = replace(inp, jobs=replace(inp.jobs, active=False))
+    decision = decide_op(inp)
+    idle = replace(inp, remediate=False, jobs=replace(inp.jobs, last_apply_failed=False))
+    scheduled = decide_op(idle)
+    if decision.op in (Op.APPLY, Op.PLAN):
+        return
+    assert decision.op is scheduled.op
+    if scheduled.requeue_after:
+        assert 0 < decision.requeue_after <= scheduled.requeue_after
+
+
+@given(snapshots)
+def test_changed_inputs_that_wait_pause_every_check(inp):
+    state = applied(B)
+    inp = replace(inp, state=state, mutable=True, deleting=False, restore=False)
+    decision = decide_op(replace(inp, jobs=replace(inp.jobs, active=False)))
+    assert decision.op in (None, Op.APPLY, Op.PLAN)
 
 
 @given(snapshots)
