@@ -1,4 +1,4 @@
-# What every cluster module reports (docs/module-contract.md).
+# What every cluster module reports (docs/reference/module-contract.md).
 
 output "control_plane_endpoint" {
   value = (

@@ -1,4 +1,4 @@
-# What every cluster module is given (docs/module-contract.md). The module decides what it uses.
+# What every cluster module is given (docs/reference/module-contract.md). The module decides what it uses.
 
 variable "captf_contract" {
   type = string
