@@ -8,7 +8,7 @@ WORKERS ?= auto
 # How often a failed test is tried again; CI does once, and shows which (each is a defect to look at).
 RERUNS ?= 0
 
-.PHONY: demo test check bench completions clean control-plane test-kubernetes runner-binary
+.PHONY: demo test check bench completions clean builtin-types control-plane test-kubernetes runner-binary
 
 demo: $(READY)
 	@$(BIN)/python examples/demo.py
@@ -27,6 +27,11 @@ bench: $(READY)
 
 completions: $(READY)
 	@$(BIN)/python completions/make.py
+
+# What the embedded control plane knows of Kubernetes' own kinds, from the Go modules that
+# tests/controlplane/kubernetes/go.mod pins (needs Go).
+builtin-types: $(READY)
+	@$(BIN)/python -m tests.controlplane.builtin_types
 
 control-plane: $(READY)
 	@$(BIN)/python -m tests.controlplane

@@ -9,11 +9,11 @@ import pytest
 from captfctl.cluster.errors import BadRequest
 from captfctl.embedded.apiserver import field_sets
 from captfctl.embedded.apiserver.apply import FOLDED, MAX_UPDATERS, ApplyConflict, FieldManager
-from captfctl.embedded.apiserver.types import of_kind
+from captfctl.embedded.schemas import compile_schema, node_of
 
 NOW = datetime(2026, 9, 25, 12, tzinfo=UTC)
-CONFIG_MAP = of_kind("", "v1", "ConfigMap", None)
-POD = of_kind("", "v1", "Pod", None)
+CONFIG_MAP = node_of("io.k8s.api.core.v1.ConfigMap")
+POD = node_of("io.k8s.api.core.v1.Pod")
 SCHEMA = {
     "type": "object",
     "properties": {
@@ -35,7 +35,7 @@ SCHEMA = {
         "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
     },
 }
-CUSTOM = of_kind("example.io", "v1", "Thing", SCHEMA)
+CUSTOM = compile_schema(SCHEMA, root=True)
 
 
 def manager(name, type_=CONFIG_MAP, version="v1", **more):

@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from captfctl.cluster.errors import Invalid
 from captfctl.embedded.apiserver import field_sets
-from captfctl.embedded.apiserver.types import Type, of_kind
+from captfctl.embedded.schemas import Node, node_of
 
-POD = of_kind("", "v1", "Pod", None)
-OPEN = Type({})
+POD = node_of("io.k8s.api.core.v1.Pod")
+OPEN = Node()
 
 elements = st.sampled_from(["f:a", "f:b", 'k:{"name":"x"}', 'v:"y"', "f:long/name.with.dots"])
 paths = st.lists(elements, min_size=1, max_size=4).map(tuple)

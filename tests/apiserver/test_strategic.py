@@ -4,10 +4,10 @@ import pytest
 
 from captfctl.cluster.errors import BadRequest
 from captfctl.embedded.apiserver.strategic import strategic_merge
-from captfctl.embedded.apiserver.types import of_kind
+from captfctl.embedded.schemas import node_of
 
-POD = of_kind("", "v1", "Pod", None)
-JOB = of_kind("batch", "v1", "Job", None)
+POD = node_of("io.k8s.api.core.v1.Pod")
+JOB = node_of("io.k8s.api.batch.v1.Job")
 
 
 def pod(*containers, **spec):

@@ -9,7 +9,7 @@ import msgspec
 from captfctl.cluster.errors import BadRequest, Cause, Conflict, Invalid
 from captfctl.embedded.apiserver import field_sets
 from captfctl.embedded.apiserver.field_sets import NOTHING, FieldSet, Path
-from captfctl.embedded.apiserver.types import Type
+from captfctl.embedded.schemas import Node
 from captfctl.model.resource import Document
 
 APPLY = "Apply"
@@ -72,7 +72,7 @@ class FieldManager:
     everything else.
     """
 
-    type: Type
+    type: Node
     name: str
     version: str
     now: datetime

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from captfctl.cluster.errors import Cause, Invalid
-from captfctl.embedded.apiserver.types import ListKind, Type
+from captfctl.embedded.schemas import ListType, Node
 from captfctl.model.resource import Document
 
 Path = tuple[str, ...]
@@ -95,53 +95,50 @@ def _json(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def item_element(item: Any, type_: Type, path: Path) -> str:
+def item_element(item: Any, type_: Node, path: Path) -> str:
     """The path element of an item of a merged list. Raises `Invalid` when it has no identity."""
-    if type_.list_kind is ListKind.SET:
+    if type_.list_type is ListType.SET:
         return f"v:{_json(item)}"
     if not isinstance(item, dict):
         raise _no_identity(path, type_)
-    keys: Document = {}
-    for key in sorted(type_.list_keys):
-        value = item[key] if key in item else type_.items.default(key)
-        if value is not None:
-            keys[key] = value
+    keys = dict(sorted(zip(type_.map_keys, type_.list_key(item), strict=True)))
+    keys = {key: value for key, value in keys.items() if value is not None}
     if not keys:
         raise _no_identity(path, type_)
     return f"k:{_json(keys)}"
 
 
-def _no_identity(path: Path, type_: Type) -> Invalid:
+def _no_identity(path: Path, type_: Node) -> Invalid:
     where = path_text(path).removeprefix(".")
-    keys = ", ".join(type_.list_keys)
+    keys = ", ".join(type_.map_keys)
     message = f"every item needs {keys}: it tells the items apart"
     return Invalid(
         f"{where} has an item without its key", (Cause(where, message, "FieldValueRequired"),)
     )
 
 
-def merged_list(value: Any, type_: Type) -> bool:
+def merged_list(value: Any, type_: Node) -> bool:
     """Whether `value` is a list whose items are fields of their own."""
-    return isinstance(value, list) and type_.list_kind is not ListKind.ATOMIC
+    return isinstance(value, list) and type_.list_type is not ListType.ATOMIC
 
 
-def merged_map(value: Any, type_: Type) -> bool:
+def merged_map(value: Any, type_: Node) -> bool:
     return isinstance(value, dict) and not type_.atomic_map
 
 
-def fields_of(value: Any, type_: Type) -> FieldSet:
+def fields_of(value: Any, type_: Node) -> FieldSet:
     """Every field that an applied object sets. Raises `Invalid`."""
     members: set[Path] = set()
     _collect(value, type_, (), members)
     return frozenset(members)
 
 
-def _collect(value: Any, type_: Type, path: Path, members: set[Path]) -> None:
+def _collect(value: Any, type_: Node, path: Path, members: set[Path]) -> None:
     if merged_map(value, type_):
         for key, child in value.items():
             here = (*path, f"f:{key}")
-            _collect(child, type_.child(key), here, members)
-            if child is None or child == {} or not type_.has_field(key):
+            _collect(child, type_.value_of(key), here, members)
+            if child is None or child == {} or not type_.is_field(key):
                 members.add(here)
     elif merged_list(value, type_):
         for item in value:
@@ -152,20 +149,20 @@ def _collect(value: Any, type_: Type, path: Path, members: set[Path]) -> None:
                     f"{where} appears twice",
                     (Cause(where, "may appear only once", "FieldValueDuplicate"),),
                 )
-            _collect(item, type_.items, here, members)
+            _collect(item, type_.item, here, members)
             members.add(here)
     else:
         members.add(path)
 
 
-def compare(old: Any, new: Any, type_: Type) -> Comparison:
+def compare(old: Any, new: Any, type_: Node) -> Comparison:
     """The fields in which `new` differs from `old`."""
     found = Comparison()
     _compare(old, new, type_, (), found)
     return found
 
 
-def _compare(old: Any, new: Any, type_: Type, path: Path, found: Comparison) -> None:
+def _compare(old: Any, new: Any, type_: Node, path: Path, found: Comparison) -> None:
     if old is new:
         return
     if not _descend(old, new, type_, path, found):
@@ -181,7 +178,7 @@ def _compare(old: Any, new: Any, type_: Type, path: Path, found: Comparison) -> 
         found.removed.add(path)
 
 
-def _descend(old: Any, new: Any, type_: Type, path: Path, found: Comparison) -> bool:
+def _descend(old: Any, new: Any, type_: Node, path: Path, found: Comparison) -> bool:
     """Compare what is inside two merged maps or lists; False when these are no such thing."""
     sides = [side for side in (old, new) if side is not _ABSENT and side is not None]
     if not any(sides):  # both empty: the difference between empty and absent counts
@@ -192,7 +189,7 @@ def _descend(old: Any, new: Any, type_: Type, path: Path, found: Comparison) -> 
             _compare(
                 before.get(key, _ABSENT),
                 after.get(key, _ABSENT),
-                type_.child(key),
+                type_.value_of(key),
                 (*path, f"f:{key}"),
                 found,
             )
@@ -203,7 +200,7 @@ def _descend(old: Any, new: Any, type_: Type, path: Path, found: Comparison) -> 
             _compare(
                 before.get(element, _ABSENT),
                 after.get(element, _ABSENT),
-                type_.items,
+                type_.item,
                 (*path, element),
                 found,
             )
@@ -211,7 +208,7 @@ def _descend(old: Any, new: Any, type_: Type, path: Path, found: Comparison) -> 
     return False
 
 
-def _by_element(items: Any, type_: Type, path: Path) -> dict[str, Any]:
+def _by_element(items: Any, type_: Node, path: Path) -> dict[str, Any]:
     """A list's items by path element; of repeated ones the first.
 
     An item without its key, which no valid object has, goes by its place.
@@ -226,7 +223,7 @@ def _by_element(items: Any, type_: Type, path: Path) -> dict[str, Any]:
     return found
 
 
-def with_named_parents(members: FieldSet, type_: Type) -> FieldSet:
+def with_named_parents(members: FieldSet, type_: Node) -> FieldSet:
     """The set together with the named fields that its paths lead through (not keys of maps)."""
     result = set(members)
     for path in members:
@@ -234,22 +231,22 @@ def with_named_parents(members: FieldSet, type_: Type) -> FieldSet:
         for depth, element in enumerate(path[:-1], start=1):
             if element.startswith("f:"):
                 name = element[2:]
-                if current.has_field(name):
+                if current.is_field(name):
                     result.add(path[:depth])
-                current = current.child(name)
+                current = current.value_of(name)
             else:
-                current = current.items
+                current = current.item
     return frozenset(result)
 
 
-def without(value: Any, type_: Type, members: FieldSet, path: Path = ()) -> Any:
+def without(value: Any, type_: Node, members: FieldSet, path: Path = ()) -> Any:
     """The value without the items in `members`; what gets empty by that disappears as well."""
     below = frozenset(p for p in members if len(p) > len(path) and p[: len(path)] == path)
     if not below:
         return value
     if merged_map(value, type_):
         kept = {
-            key: without(child, type_.child(key), below, here)
+            key: without(child, type_.value_of(key), below, here)
             for key, child in value.items()
             if (here := (*path, f"f:{key}")) not in below
         }
@@ -257,18 +254,18 @@ def without(value: Any, type_: Type, members: FieldSet, path: Path = ()) -> Any:
         return left or (None if path else {})
     if merged_list(value, type_):
         return [
-            without(item, type_.items, below, here)
+            without(item, type_.item, below, here)
             for item in value
             if (here := (*path, item_element(item, type_, path))) not in below
         ] or None
     return value
 
 
-def merge(live: Any, applied: Any, type_: Type, path: Path = ()) -> Any:
+def merge(live: Any, applied: Any, type_: Node, path: Path = ()) -> Any:
     """The live value with the applied one laid over it."""
     if merged_map(applied, type_) and isinstance(live, dict):
         return live | {
-            key: merge(live[key], child, type_.child(key), (*path, f"f:{key}"))
+            key: merge(live[key], child, type_.value_of(key), (*path, f"f:{key}"))
             if key in live
             else child
             for key, child in applied.items()
@@ -278,7 +275,7 @@ def merge(live: Any, applied: Any, type_: Type, path: Path = ()) -> Any:
     return applied
 
 
-def _merge_lists(live: list[Any], applied: list[Any], type_: Type, path: Path) -> list[Any]:
+def _merge_lists(live: list[Any], applied: list[Any], type_: Node, path: Path) -> list[Any]:
     """Applied items in their own order, the others between them where they were.
 
     Step by step as in Kubernetes, so that the order comes out the same.
@@ -308,6 +305,6 @@ def _merge_lists(live: list[Any], applied: list[Any], type_: Type, path: Path) -
             done.add(element)
             item = after[element]
             if element in before:
-                item = merge(before[element], item, type_.items, (*path, element))
+                item = merge(before[element], item, type_.item, (*path, element))
             result.append(item)
     return result

@@ -5,14 +5,13 @@ the server validates fields. OpenAPI v2 is not offered: kubectl asks for it only
 """
 
 import hashlib
-from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
-from captfctl.embedded.apiserver import builtin
 from captfctl.embedded.apiserver.replies import Reply, json_reply
-from captfctl.embedded.apiserver.types import EMBEDDED, PRESERVE
+from captfctl.embedded.schemas import builtin
+from captfctl.embedded.schemas.builtin import META, Field, Form, Scalar, Shape, Struct
 from captfctl.embedded.store import Registry, Served
 from captfctl.model.resource import Document
 from captfctl.version import VERSION
@@ -90,62 +89,105 @@ def _gvk(served: Served) -> dict[str, str]:
 def _add_schema(served: Served, schemas: dict[str, Any]) -> str:
     """Put a kind's schema, and all that it refers to, among the document's; answer its name."""
     resource = served.resource
-    name = builtin.schema_name(resource.group, resource.version, resource.kind)
+    name = builtin.name_of(resource.group, resource.version, resource.kind)
     if name:
-        _add_builtin([name], schemas)
+        _add_builtin(name, schemas)
         return name
     name = ".".join([*reversed(resource.group.split(".")), resource.version, resource.kind])
     schemas[name] = _custom(served)
-    _add_builtin([builtin.OBJECT_META], schemas)
+    _add_builtin(builtin.OBJECT_META, schemas)
     return name
 
 
-def _add_builtin(names: Iterable[str], schemas: dict[str, Any]) -> None:
-    for name in names:
-        if name not in schemas:
-            schemas[name] = _published(builtin.schemas()[name])
-            _add_builtin(_references(builtin.schemas()[name]), schemas)
+def _add_builtin(name: str, schemas: dict[str, Any]) -> None:
+    if name in schemas:
+        return
+    struct = builtin.struct(name)
+    schemas[name] = _struct(struct)
+    for field in struct.fields.values():
+        shape = field.shape
+        while shape.item is not None:
+            shape = shape.item
+        if shape.form is Form.STRUCT:
+            _add_builtin(shape.name, schemas)
+        elif shape.name in _NAMED:
+            component, schema = _NAMED[shape.name]
+            schemas[component] = schema
 
 
-def _references(schema: Document) -> set[str]:
-    found: set[str] = set()
-    for part in _parts(schema):
-        if isinstance(part.get("$ref"), str):
-            found.add(part["$ref"])
-        found |= _references(part)
-    return found
+def _struct(struct: Struct) -> Document:
+    schema: Document = {"type": "object"}
+    if struct.kind:
+        gvk = dict(zip(("group", "version", "kind"), struct.kind, strict=True))
+        schema["x-kubernetes-group-version-kind"] = [gvk]
+    if struct.required:
+        schema["required"] = struct.required
+    if struct.atomic:
+        schema["x-kubernetes-map-type"] = "atomic"
+    if struct.fields:
+        schema["properties"] = {name: _field(field) for name, field in struct.fields.items()}
+    return schema
 
 
-def _parts(schema: Document) -> list[Document]:
-    parts = list(schema.get("properties", {}).values())
-    parts += [schema[key] for key in ("items", "additionalProperties") if key in schema]
-    return [part for part in parts if isinstance(part, dict)]
+def _field(field: Field) -> Document:
+    facts = {
+        "x-kubernetes-list-type": field.list,
+        "x-kubernetes-list-map-keys": list(field.keys),
+        "x-kubernetes-map-type": "atomic" if field.atomic else "",
+        "x-kubernetes-patch-merge-key": field.merge_key,
+        "x-kubernetes-patch-strategy": field.strategy,
+        "default": field.default,
+    }
+    return _shape(field.shape) | {keyword: value for keyword, value in facts.items() if value}
 
 
-def _published(schema: Document) -> Document:
-    """A schema with its references as OpenAPI writes them."""
-    result = dict(schema)
-    ref = result.pop("$ref", None)
-    if ref is not None:
-        link = {"$ref": _PREFIX + ref}
-        return {**result, "allOf": [link]} if result else link
-    if "properties" in result:
-        result["properties"] = {k: _published(v) for k, v in result["properties"].items()}
-    for key in ("items", "additionalProperties"):
-        if isinstance(result.get(key), dict):
-            result[key] = _published(result[key])
-    return result
+def _shape(shape: Shape) -> Document:
+    match shape.form, shape.item:
+        case Form.LIST, Shape() as item:
+            return {"type": "array", "items": _shape(item)}
+        case Form.MAP, Shape() as item:
+            return {"type": "object", "additionalProperties": _shape(item)}
+        case Form.STRUCT, _:
+            return {"$ref": _PREFIX + shape.name}
+    if shape.name in _NAMED:
+        return {"$ref": _PREFIX + _NAMED[shape.name][0]}
+    return dict(_PLAIN.get(shape.name, {}))
+
+
+_PLAIN: dict[str, Document] = {
+    Scalar.STRING: {"type": "string"},
+    Scalar.BOOL: {"type": "boolean"},
+    Scalar.INT32: {"type": "integer", "format": "int32"},
+    Scalar.INT64: {"type": "integer", "format": "int64"},
+    Scalar.DOUBLE: {"type": "number", "format": "double"},
+    Scalar.BYTES: {"type": "string", "format": "byte"},
+    Scalar.STRINGS: {"type": "array", "items": {"type": "string"}},
+}
+_NAMED: dict[str, tuple[str, Document]] = {
+    Scalar.TIME: (f"{META}.Time", {"type": "string", "format": "date-time"}),
+    Scalar.MICRO_TIME: (f"{META}.MicroTime", {"type": "string", "format": "date-time"}),
+    Scalar.FIELDS: (f"{META}.FieldsV1", {"type": "object"}),
+    Scalar.QUANTITY: (
+        "io.k8s.apimachinery.pkg.api.resource.Quantity",
+        {"oneOf": [{"type": "string"}, {"type": "number"}]},
+    ),
+    Scalar.INT_OR_STRING: (
+        "io.k8s.apimachinery.pkg.util.intstr.IntOrString",
+        {"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]},
+    ),
+}
+"""Types without fields that have a schema of their own in Kubernetes' documents."""
 
 
 def _custom(served: Served) -> Document:
-    own = served.schema or {"type": "object", PRESERVE: True}
+    own = served.published or {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     common = {
         "apiVersion": {"type": "string"},
         "kind": {"type": "string"},
         "metadata": {"allOf": [{"$ref": _PREFIX + builtin.OBJECT_META}]},
     }
     return {
-        **{key: value for key, value in own.items() if key != EMBEDDED},
+        **{k: value for k, value in own.items() if k != "x-kubernetes-embedded-resource"},
         "type": "object",
         "properties": {**own.get("properties", {}), **common},
         "x-kubernetes-group-version-kind": [_gvk(served)],

@@ -9,32 +9,23 @@ import struct
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from captfctl.cluster.errors import BadRequest
-from captfctl.embedded.apiserver import builtin
+from captfctl.embedded.schemas import builtin
+from captfctl.embedded.schemas.builtin import Form, Scalar, Shape
 from captfctl.model.meta import micro_time
 from captfctl.model.resource import Document
 
 MEDIA = "application/vnd.kubernetes.protobuf"
 MAGIC = b"k8s\x00"
 
-Field = tuple[str, str]
+Fields = dict[int, "tuple[str, Shape] | Fields"]
+"""A message's fields by number: JSON name and type, or a message that JSON does not show."""
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_PACKAGES = {
-    "v1": "core",
-    "batch/v1": "batch",
-    "coordination.k8s.io/v1": "coordination",
-    "events.k8s.io/v1": "events",
-    "rbac.authorization.k8s.io/v1": "rbac",
-    "authentication.k8s.io/v1": "authentication",
-    "authorization.k8s.io/v1": "authorization",
-    "meta.k8s.io/v1": "meta",
-}
 
 
 def decode(body: bytes) -> Document:
@@ -48,27 +39,35 @@ def decode(body: bytes) -> Document:
 
 
 def _unknown(body: bytes) -> Document:
-    parts = {number: value for number, _, value in _wire(body)}
+    parts = _parts(body)
     head = {number: _text(value) for number, _, value in _wire(parts.get(1, b""))}
     api_version, kind = head.get(1, ""), head.get(2, "")
-    message = _message_of(api_version, kind)
-    document = _message(parts.get(2, b""), message)
+    document = _message(parts.get(2, b""), _numbered(_type_of(api_version, kind)))
     return {"apiVersion": api_version, "kind": kind, **document}
 
 
-def _message_of(api_version: str, kind: str) -> str:
+def _type_of(api_version: str, kind: str) -> str:
     if kind == "DeleteOptions":  # every group has its own name for it
-        return "meta.DeleteOptions"
-    name = f"{_PACKAGES.get(api_version, '')}.{kind}"
-    if name not in _messages():
+        return builtin.DELETE_OPTIONS
+    group, _, version = api_version.rpartition("/")
+    name = builtin.name_of(group, version, kind)
+    if not name:
         raise BadRequest(f"{kind} in {api_version} can only be sent as JSON")
     return name
 
 
 @cache
-def _messages() -> dict[str, dict[str, Field]]:
-    text = Path(builtin.__file__).with_name("messages.json").read_bytes()
-    return msgspec.json.decode(text, type=dict[str, dict[str, Field]])
+def _numbered(name: str) -> Fields:
+    fields: Fields = {}
+    for key, field in builtin.struct(name).fields.items():
+        around = fields
+        for number in field.within:
+            inner = around.setdefault(number, {})
+            assert isinstance(inner, dict)
+            around = inner
+        if field.number:
+            around[field.number] = (key, field.shape)
+    return fields
 
 
 def _wire(body: bytes) -> Iterator[tuple[int, int, Any]]:
@@ -107,62 +106,92 @@ def _varint(body: bytes, place: int) -> tuple[int, int]:
             raise ValueError(shift)
 
 
-def _message(body: bytes, name: str) -> Document:
-    fields = _messages()[name]
+def _message(body: bytes, fields: Fields) -> Document:
     result: Document = {}
     for number, _, raw in _wire(body):
-        known = fields.get(str(number))
+        known = fields.get(number)
         if known is None:
             continue
-        json_name, token = known
-        if not json_name:
-            result |= _value(raw, token.lstrip("*"))
-        elif token.startswith("[]"):
-            result.setdefault(json_name, []).append(_value(raw, token[2:]))
-        elif token.startswith("{}"):
-            key, value = _entry(raw, token[2:])
-            result.setdefault(json_name, {})[key] = value
-        else:
-            value = _value(raw, token.lstrip("*"))
-            # Go writes fields that are not pointers even when there is nothing in them.
-            if token.startswith("*") or value not in ("", 0, False, None, {}):
-                result[json_name] = value
+        if isinstance(known, dict):
+            result |= _message(raw, known)
+            continue
+        key, shape = known
+        match shape.form, shape.item:
+            case Form.LIST, Shape() as item:
+                result.setdefault(key, []).append(_value(raw, item))
+            case Form.MAP, Shape() as item:
+                name, value = _entry(raw, item)
+                result.setdefault(key, {})[name] = value
+            case _:
+                value = _value(raw, shape)
+                # Go writes fields that are not pointers even when there is nothing in them.
+                if shape.pointer or value not in ("", 0, False, None, {}):
+                    result[key] = value
     return result
 
 
-def _entry(raw: bytes, token: str) -> tuple[str, Any]:
-    parts = {number: value for number, _, value in _wire(raw)}
-    return _text(parts.get(1, b"")), _value(parts.get(2, b""), token.lstrip("*"))
+def _entry(raw: bytes, value: Shape) -> tuple[str, Any]:
+    parts = _parts(raw)
+    return _text(parts.get(1, b"")), _value(parts.get(2, b""), value)
 
 
-def _value(raw: Any, token: str) -> Any:
-    match token:
-        case "string":
+def _parts(raw: bytes) -> dict[int, Any]:
+    return {number: value for number, _, value in _wire(raw)}
+
+
+def _value(raw: Any, shape: Shape) -> Any:
+    if shape.form is Form.STRUCT:
+        return _message(raw, _numbered(shape.name))
+    return _scalar(raw, shape.name)
+
+
+def _scalar(raw: Any, name: str) -> Any:
+    match name:
+        case Scalar.STRING:
             return _text(raw)
-        case "bytes":
+        case Scalar.BYTES:
             return base64.b64encode(raw).decode()
-        case "bool":
+        case Scalar.BOOL:
             return bool(raw)
-        case "int":
-            return raw - (1 << 64) if raw >= 1 << 63 else raw
-        case "float":
+        case Scalar.INT32 | Scalar.INT64:
+            return _signed(raw)
+        case Scalar.DOUBLE:
             return struct.unpack("<d", raw)[0]
-        case "time":
+        case Scalar.TIME:
             moment = _moment(raw)
             return moment and moment.strftime("%Y-%m-%dT%H:%M:%SZ")
-        case "microtime":
+        case Scalar.MICRO_TIME:
             moment = _moment(raw)
             return moment and micro_time(moment)
-        case "quantity":
+        case Scalar.QUANTITY:
             return _text(next((value for _, _, value in _wire(raw)), b""))
-        case "strings":
+        case Scalar.STRINGS:
             return [_text(value) for _, _, value in _wire(raw)]
-        case "json":
+        case Scalar.JSON | Scalar.FIELDS:
             return msgspec.json.decode(next((value for _, _, value in _wire(raw)), b"null"))
-        case "intOrString":
-            parts = {number: value for number, _, value in _wire(raw)}
-            return _text(parts.get(3, b"")) if parts.get(1) else parts.get(2, 0)
-    return _message(raw, token)
+        case Scalar.INT_OR_STRING:
+            parts = _parts(raw)
+            return _text(parts.get(3, b"")) if parts.get(1) else _signed(parts.get(2, 0))
+    return _schema_or_else(list(_wire(raw)), name)
+
+
+def _schema_or_else(parts: list[tuple[int, int, Any]], name: str) -> Any:
+    """A part of a CustomResourceDefinition's schema that is a schema or something else."""
+    place = 2 if name == Scalar.SCHEMA_OR_BOOL else 1
+    schemas = [raw for number, _, raw in parts if number == place]
+    if schemas:
+        return _message(schemas[-1], _numbered(builtin.JSON_SCHEMA))
+    others = [raw for number, _, raw in parts if number == 3 - place]
+    match name:
+        case Scalar.SCHEMA_OR_BOOL:
+            return bool(others and others[-1])
+        case Scalar.SCHEMA_OR_STRINGS:
+            return [_text(raw) for raw in others]
+    return [_message(raw, _numbered(builtin.JSON_SCHEMA)) for raw in others]
+
+
+def _signed(raw: int) -> int:
+    return raw - (1 << 64) if raw >= 1 << 63 else raw
 
 
 def _text(raw: Any) -> str:
@@ -171,8 +200,9 @@ def _text(raw: Any) -> str:
 
 def _moment(raw: bytes) -> datetime | None:
     """A Time or MicroTime: seconds and nanoseconds since 1970; nothing at all: no time."""
-    parts = {number: value for number, _, value in _wire(raw)}
+    parts = _parts(raw)
     if not parts:
         return None
-    seconds = _value(parts.get(1, 0), "int")
-    return _EPOCH + timedelta(seconds=seconds, microseconds=parts.get(2, 0) // 1000)
+    return _EPOCH + timedelta(
+        seconds=_signed(parts.get(1, 0)), microseconds=parts.get(2, 0) // 1000
+    )

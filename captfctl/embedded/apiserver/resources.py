@@ -11,7 +11,6 @@ from captfctl.cluster.errors import (
     NotFound,
     UnsupportedMediaType,
 )
-from captfctl.embedded.apiserver import builtin, types
 from captfctl.embedded.apiserver.apply import FieldManager, settled
 from captfctl.embedded.apiserver.json_patch import json_patch
 from captfctl.embedded.apiserver.replies import (
@@ -25,7 +24,7 @@ from captfctl.embedded.apiserver.replies import (
 from captfctl.embedded.apiserver.requests import ApiRequest, Form, Target
 from captfctl.embedded.apiserver.strategic import strategic_merge
 from captfctl.embedded.apiserver.tables import partial, partial_list, raw_list, table
-from captfctl.embedded.apiserver.types import Type
+from captfctl.embedded.schemas import builtin
 from captfctl.embedded.store import EmbeddedStore, Served, Written, merge_patch
 from captfctl.model.resource import Document
 
@@ -49,7 +48,6 @@ class Resources:
     def __init__(self, store: EmbeddedStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._types: dict[tuple[str, str], tuple[Document | None, Type]] = {}
 
     def answer(self, request: ApiRequest, served: Served, target: Target) -> Reply:
         """Raises the errors of `captfctl.cluster.errors`."""
@@ -152,16 +150,6 @@ class Resources:
         )
         return Reply(raw_list(served, page))
 
-    def type_of(self, served: Served) -> Type:
-        """How objects of this resource merge."""
-        resource = served.resource
-        key = (resource.api_version, resource.kind)
-        known = self._types.get(key)
-        if known is None or known[0] is not served.schema:
-            made = types.of_kind(resource.group, resource.version, resource.kind, served.schema)
-            known = self._types[key] = (served.schema, made)
-        return known[1]
-
     def _apply(self, request: ApiRequest, served: Served, target: Target) -> Reply:
         if not request.query.get("fieldManager"):
             message = "an apply needs one"
@@ -185,8 +173,8 @@ class Resources:
             operations = request.value()
             return lambda live: json_patch(live, operations)
         if media == STRATEGIC and not served.custom:
-            strategic, type_ = request.document(), self.type_of(served)
-            return lambda live: strategic_merge(live, strategic, type_)
+            strategic = request.document()
+            return lambda live: strategic_merge(live, strategic, served.schema)
         known = [JSON_PATCH, MERGE, APPLY, *([] if served.custom else [STRATEGIC])]
         raise UnsupportedMediaType(
             f"a patch of {served.resource.name} cannot have the content type {media or 'none'}",
@@ -195,9 +183,10 @@ class Resources:
 
     def _manager(self, request: ApiRequest, served: Served, target: Target) -> FieldManager:
         resource = served.resource
+        name = builtin.name_of(resource.group, resource.version, resource.kind)
         return FieldManager(
-            type=self.type_of(served),
-            empty=builtin.empty(resource.group, resource.version, resource.kind),
+            type=served.schema,
+            empty=builtin.unset(name) if name else {},
             name=request.manager,
             version=resource.api_version,
             now=self._clock.now(),

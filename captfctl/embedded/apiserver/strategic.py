@@ -8,7 +8,7 @@ Directives inside a patch: `$patch: replace|delete|merge` beside the fields of a
 from typing import Any
 
 from captfctl.cluster.errors import BadRequest
-from captfctl.embedded.apiserver.types import Type
+from captfctl.embedded.schemas import Node
 from captfctl.model.resource import Document
 
 PATCH = "$patch"
@@ -17,14 +17,14 @@ ORDER = "$setElementOrder/"
 DELETE_PRIMITIVES = "$deleteFromPrimitiveList/"
 
 
-def strategic_merge(target: Document, patch: Any, type_: Type) -> Document:
+def strategic_merge(target: Document, patch: Any, type_: Node) -> Document:
     """The target with the patch laid over it. Raises `BadRequest` for a malformed patch."""
     if not isinstance(patch, dict):
         raise BadRequest("a strategic merge patch is an object")
     return _map(target, patch, type_)
 
 
-def _map(target: Document, patch: Document, type_: Type) -> Document:
+def _map(target: Document, patch: Document, type_: Node) -> Document:
     directive = patch.get(PATCH)
     if directive == "replace":
         replacement: Document = _plain(patch)
@@ -42,11 +42,11 @@ def _map(target: Document, patch: Document, type_: Type) -> Document:
         if value is None:
             merged.pop(key, None)
         else:
-            merged[key] = _value(merged.get(key), value, type_.child(key))
+            merged[key] = _value(merged.get(key), value, type_.value_of(key))
     return _list_directives(merged, patch, type_)
 
 
-def _value(target: Any, patch: Any, type_: Type) -> Any:
+def _value(target: Any, patch: Any, type_: Node) -> Any:
     if isinstance(patch, dict):
         if not isinstance(target, dict) or "replace" in type_.strategies:
             return _map({}, patch, type_)
@@ -56,7 +56,7 @@ def _value(target: Any, patch: Any, type_: Type) -> Any:
     return _plain(patch)
 
 
-def _list(target: list[Any], patch: list[Any], type_: Type) -> list[Any]:
+def _list(target: list[Any], patch: list[Any], type_: Node) -> list[Any]:
     key = type_.merge_key
     if not key:
         return target + [item for item in patch if item not in target]
@@ -70,13 +70,13 @@ def _list(target: list[Any], patch: list[Any], type_: Type) -> list[Any]:
         if item.get(PATCH) == "delete":
             merged = [old for old in merged if _key(old, key) != item[key]]
         elif place is None:
-            merged.append(_map({}, item, type_.items))
+            merged.append(_map({}, item, type_.item))
         else:
-            merged[place] = _map(merged[place], item, type_.items)
+            merged[place] = _map(merged[place], item, type_.item)
     return merged
 
 
-def _list_directives(merged: Document, patch: Document, type_: Type) -> Document:
+def _list_directives(merged: Document, patch: Document, type_: Node) -> Document:
     for directive, wanted in patch.items():
         if directive.startswith(DELETE_PRIMITIVES):
             name = directive.removeprefix(DELETE_PRIMITIVES)
@@ -84,7 +84,7 @@ def _list_directives(merged: Document, patch: Document, type_: Type) -> Document
     for directive, wanted in patch.items():
         name = directive.removeprefix(ORDER)
         if directive.startswith(ORDER) and isinstance(merged.get(name), list):
-            merged[name] = _ordered(merged[name], wanted, type_.child(name).merge_key)
+            merged[name] = _ordered(merged[name], wanted, type_.value_of(name).merge_key)
     return merged
 
 

@@ -8,16 +8,16 @@ import copy
 import difflib
 import re
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from typing import Any
 
 from captfctl.cluster.errors import Cause, NotFound
 from captfctl.embedded.described.objects import Described, Violation, deepest
 from captfctl.embedded.described.parsing import Candidate
-from captfctl.embedded.store.builtin_types import schema_of
+from captfctl.embedded.schemas import Node, node_of
+from captfctl.embedded.schemas.builtin import OBJECT_META
 from captfctl.embedded.store.metadata import check as metadata_causes
+from captfctl.embedded.store.pruning import prune
 from captfctl.embedded.store.registry import Registry, Served
-from captfctl.embedded.store.structural import Node, compile_schema, prune
 from captfctl.embedded.store.validation import validate
 from captfctl.errors import Source
 from captfctl.model.resource import Document
@@ -61,13 +61,11 @@ def _unknown_kind(candidate: Candidate, registry: Registry) -> tuple[str, str]:
 
 def check(described: Described, served: Served) -> Iterator[Violation]:
     """Every unknown field and every value that breaks the schema of the object's kind."""
-    if served.schema is not None:
-        yield from _check(
-            described, described.document, _node(served), _TYPE_META, not served.custom
-        )
+    yield from _check(described, described.document, served.schema, _TYPE_META, not served.custom)
     if served.custom:
         metadata = {"metadata": described.document["metadata"]}
-        yield from _check(described, metadata, _metadata_node(), (), True)
+        node = Node(type="object", properties={"metadata": node_of(OBJECT_META)})
+        yield from _check(described, metadata, node, (), True)
 
 
 def check_metadata(described: Described, served: Served) -> Iterator[Violation]:
@@ -83,8 +81,7 @@ def _check(
     causes: list[Cause] = []
     validate(node, value, "", causes)
     for cause in causes:
-        if not (builtin and _is_quantity(cause)):
-            yield violation(described, cause)
+        yield violation(described, cause)
     unknown: list[str] = []
     prune(node, value, "", unknown, keep)
     for path in unknown:
@@ -116,11 +113,6 @@ def _plain(cause: Cause, secret: bool) -> str:
     return message.removeprefix('Invalid value: "object": ')
 
 
-def _is_quantity(cause: Cause) -> bool:
-    """Quantities may be written as any number; the structural schema cannot say so."""
-    return "integer or string" in cause.message and cause.message.endswith('"number"')
-
-
 def _unknown_field(described: Described, node: Node, path: str) -> tuple[Source, str]:
     place, keys = deepest(described.root, path)
     source = Source(described.file, place.line)
@@ -145,32 +137,3 @@ def _without_nulls(value: Any) -> Any:
     if isinstance(value, list):
         return [_without_nulls(item) for item in value if item is not None]
     return value
-
-
-@lru_cache
-def _compiled(schema: "_Schema") -> Node:
-    return compile_schema(schema.document)
-
-
-class _Schema:
-    """A schema that can be a cache's key: by identity, since the registry keeps one per kind."""
-
-    def __init__(self, document: Document) -> None:
-        self.document = document
-
-    def __hash__(self) -> int:
-        return id(self.document)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Schema) and other.document is self.document
-
-
-def _node(served: Served) -> Node:
-    assert served.schema is not None
-    return _compiled(_Schema(served.schema))
-
-
-@lru_cache
-def _metadata_node() -> Node:
-    schema = {"type": "object", "properties": {"metadata": schema_of("V1ObjectMeta")}}
-    return compile_schema(schema)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from captfctl.embedded.store import builtin_types
+from captfctl.embedded.schemas import node_of
 from captfctl.embedded.store.kinds.data import ConfigMapStrategy, SecretStrategy
 from captfctl.embedded.store.kinds.definitions import DefinitionStrategy
 from captfctl.embedded.store.kinds.events import CoreEventStrategy, EventStrategy
@@ -12,7 +12,7 @@ from captfctl.embedded.store.kinds.namespaces import NamespaceStrategy
 from captfctl.embedded.store.kinds.pods import PodStrategy
 from captfctl.embedded.store.kinds.rbac import BindingStrategy, RoleStrategy
 from captfctl.embedded.store.registry import Served
-from captfctl.embedded.store.strategy import Strategy, Typed
+from captfctl.embedded.store.strategy import Typed
 from captfctl.embedded.store.views import EventView, VersionView, View
 from captfctl.model import resources
 from captfctl.model.resource import Document, Resource
@@ -51,8 +51,7 @@ class _Kinds:
     def add(
         self,
         resource: Resource[Document],
-        strategy: type[Typed] | Strategy,
-        struct: str,
+        strategy: type[Typed] | Typed,
         *,
         short: Sequence[str] = (),
         categories: Sequence[str] = (),
@@ -60,8 +59,8 @@ class _Kinds:
         storage: str = "",
         view: View | None = None,
     ) -> None:
-        if not isinstance(strategy, Strategy):
-            strategy = strategy(struct, resource.kind, resource.api_version)
+        if not isinstance(strategy, Typed):
+            strategy = strategy(resource)
         self.served.append(
             Served(
                 resource=resource,
@@ -71,7 +70,7 @@ class _Kinds:
                 view=view or VersionView(resource.api_version, resource.api_version),
                 short_names=tuple(short),
                 categories=tuple(categories),
-                schema=builtin_types.schema_of(struct),
+                schema=node_of(strategy.struct),
                 list_kind=f"{resource.kind}List",
                 selectable=tuple(selectable),
             )
@@ -83,51 +82,45 @@ def builtin_resources(taken: Callable[[str, str], dict[str, str]]) -> list[Serve
     kinds = _Kinds()
     add, r = kinds.add, resources
     config_maps, namespaces = r.CONFIG_MAPS.untyped(), r.NAMESPACES.untyped()
-    add(config_maps, ConfigMapStrategy, "V1ConfigMap", short=["cm"])
+    add(config_maps, ConfigMapStrategy, short=["cm"])
     add(
         CORE_EVENTS,
         CoreEventStrategy,
-        "CoreV1Event",
         short=["ev"],
         selectable=(*(f"involvedObject.{part}" for part in _REFERENCE), *_EVENT_FIELDS),
     )
-    add(namespaces, NamespaceStrategy, "V1Namespace", short=["ns"], selectable=("status.phase",))
+    add(namespaces, NamespaceStrategy, short=["ns"], selectable=("status.phase",))
     add(
         r.NODES.untyped(),
         NodeStrategy,
-        "V1Node",
         short=["no"],
         selectable=("spec.unschedulable",),
     )
     add(
         r.PODS.untyped(),
         PodStrategy,
-        "V1Pod",
         short=["po"],
         categories=["all"],
         selectable=_POD_FIELDS,
     )
-    add(r.SECRETS.untyped(), SecretStrategy, "V1Secret", selectable=("type",))
-    add(r.SERVICE_ACCOUNTS.untyped(), PlainStrategy, "V1ServiceAccount", short=["sa"])
+    add(r.SECRETS.untyped(), SecretStrategy, selectable=("type",))
+    add(r.SERVICE_ACCOUNTS.untyped(), PlainStrategy, short=["sa"])
     add(
         r.CRDS.untyped(),
-        DefinitionStrategy("V1CustomResourceDefinition", r.CRDS.kind, r.CRDS.api_version, taken),
-        "V1CustomResourceDefinition",
+        DefinitionStrategy(r.CRDS.untyped(), taken),
         short=["crd", "crds"],
         categories=["api-extensions"],
     )
     add(
         r.JOBS.untyped(),
         JobStrategy,
-        "V1Job",
         categories=["all"],
         selectable=("status.successful",),
     )
-    add(r.LEASES.untyped(), LeaseStrategy, "V1Lease")
+    add(r.LEASES.untyped(), LeaseStrategy)
     add(
         r.EVENTS.untyped(),
         EventStrategy,
-        "EventsV1Event",
         short=["ev"],
         storage=EVENT_STORAGE,
         view=EventView(),
@@ -138,8 +131,8 @@ def builtin_resources(taken: Callable[[str, str], dict[str, str]]) -> list[Serve
             "type",
         ),
     )
-    add(r.CLUSTER_ROLE_BINDINGS.untyped(), BindingStrategy, "V1ClusterRoleBinding")
-    add(r.CLUSTER_ROLES.untyped(), RoleStrategy, "V1ClusterRole")
-    add(r.ROLE_BINDINGS.untyped(), BindingStrategy, "V1RoleBinding")
-    add(r.ROLES.untyped(), RoleStrategy, "V1Role")
+    add(r.CLUSTER_ROLE_BINDINGS.untyped(), BindingStrategy)
+    add(r.CLUSTER_ROLES.untyped(), RoleStrategy)
+    add(r.ROLE_BINDINGS.untyped(), BindingStrategy)
+    add(r.ROLES.untyped(), RoleStrategy)
     return kinds.served

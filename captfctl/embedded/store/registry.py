@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from captfctl.embedded.schemas import Node
 from captfctl.embedded.store.strategy import Strategy
 from captfctl.embedded.store.views import View
 from captfctl.embedded.store.violations import not_served
@@ -29,20 +30,21 @@ class Served:
     """One resource in one version.
 
     `storage` names the collection its objects are kept in (`jobs.batch`); the versions of one
-    resource share it, and so do the two views of events. `schema` is the structural schema in the
-    form CRDs use, `None` when anything goes. `columns` are the printer columns of a CRD, without
-    the Age column that a server adds when there are none. `selectable` are the field selectors
-    beyond metadata.name and metadata.namespace. `custom`: defined by a CustomResourceDefinition.
+    resource share it, and so do the two views of events. `published` is a custom kind's schema in
+    its definition's own words. `columns` are the printer columns of a CRD, without the Age column
+    that a server adds when there are none. `selectable` are the field selectors beyond
+    metadata.name and metadata.namespace. `custom`: defined by a CustomResourceDefinition.
     """
 
     resource: Resource[Document]
     storage: str
     singular: str
+    schema: Node = field(repr=False, compare=False)
     strategy: Strategy = field(repr=False, compare=False)
     view: View = field(repr=False, compare=False)
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
-    schema: Document | None = field(default=None, repr=False, compare=False)
+    published: Document | None = field(default=None, repr=False, compare=False)
     columns: tuple[PrinterColumn, ...] = ()
     list_kind: str = ""
     custom: bool = False

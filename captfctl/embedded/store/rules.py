@@ -9,9 +9,9 @@ from functools import lru_cache
 from typing import Any
 
 from captfctl.cluster.errors import Cause
+from captfctl.embedded.schemas import Node, Rule
 from captfctl.embedded.store.cel_functions import FUNCTIONS, REPLACEMENTS
 from captfctl.embedded.store.cel_library import cel
-from captfctl.embedded.store.structural import Node, Rule
 from captfctl.embedded.store.validation import ABSENT, old_item
 from captfctl.embedded.store.violations import child, shown, type_name
 from captfctl.model.durations import parse_duration
@@ -129,7 +129,7 @@ def to_cel(node: Node, value: Any) -> Any:
 
 def _meta(node: Node, value: dict[str, Any]) -> dict[str, Any]:
     """At the root, the object's type and name can be used although no schema specifies them."""
-    if not node.embedded:
+    if node.metadata is None:
         return {}
     found: dict[str, Any] = {key: value[key] for key in ("apiVersion", "kind") if key in value}
     if isinstance(meta := value.get("metadata"), dict):

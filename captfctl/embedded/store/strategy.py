@@ -8,9 +8,10 @@ from datetime import datetime
 from typing import Any
 
 from captfctl.cluster.errors import BadRequest, Cause
-from captfctl.embedded.store import builtin_types
+from captfctl.embedded.schemas import builtin
+from captfctl.embedded.store.decoding import WrongType, read
 from captfctl.embedded.store.naming import NameRule
-from captfctl.model.resource import Document
+from captfctl.model.resource import Document, Resource
 
 
 class Strategy:
@@ -86,20 +87,19 @@ def _take(document: Document, old: Document, key: str) -> None:
 class Typed(Strategy):
     """A kind of Kubernetes' own, read as its Go type would."""
 
-    def __init__(self, struct: str, kind: str, api_version: str) -> None:
-        self.struct = struct
-        self.kind = kind
-        self.api_version = api_version
+    def __init__(self, resource: Resource[Document]) -> None:
+        self.resource = resource
+        self.struct = builtin.name_of(resource.group, resource.version, resource.kind)
 
     def read(self, document: Document, unknown: list[str]) -> Document:
         # The metadata has been read before.
         content = {key: value for key, value in document.items() if key != "metadata"}
         try:
-            result = builtin_types.read(self.struct, content, unknown)
-        except builtin_types.WrongType as error:
-            version = self.api_version.rpartition("/")[2]
+            result = read(self.struct, content, unknown)
+        except WrongType as error:
+            kind, version = self.resource.kind, self.resource.version
             raise BadRequest(
-                f'{self.kind} in version "{version}" cannot be handled as a {self.kind}: {error}'
+                f'{kind} in version "{version}" cannot be handled as a {kind}: {error}'
             ) from None
         result["metadata"] = document["metadata"]
         self.default(result)
@@ -114,8 +114,8 @@ def read_metadata(metadata: Any, unknown: list[str]) -> Document:
     if not isinstance(metadata, dict):
         raise BadRequest("metadata must be an object")
     try:
-        result = builtin_types.read("V1ObjectMeta", metadata, unknown, "metadata")
-    except builtin_types.WrongType as error:
+        result = read(builtin.OBJECT_META, metadata, unknown, "metadata")
+    except WrongType as error:
         raise BadRequest(str(error)) from None
     if owners := result.get("ownerReferences"):
         result["ownerReferences"] = [

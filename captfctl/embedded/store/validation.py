@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from captfctl.cluster.errors import Cause
+from captfctl.embedded.schemas.node import QUANTITY, ListType, Node
 from captfctl.embedded.store.formats import matches_format
-from captfctl.embedded.store.structural import Node
 from captfctl.embedded.store.violations import (
     child,
     duplicate,
@@ -63,7 +63,8 @@ def _same(value: Any, option: Any) -> bool:
 def _right_type(node: Node, value: Any) -> bool:
     whole = isinstance(value, int) and not isinstance(value, bool)
     if node.int_or_string:
-        return whole or isinstance(value, str)
+        number = whole or (isinstance(value, float) and node.format == QUANTITY)
+        return number or isinstance(value, str)
     match node.type:
         case "":
             return True
@@ -142,13 +143,13 @@ def _array(node: Node, value: list[Any], path: str, causes: list[Cause], old: An
     before = old_item(node, old)
     for index, item in enumerate(value):
         validate(node.items, item, child(path, index), causes, before(item))
-    if node.list_type in ("map", "set") or node.limits.get("uniqueItems"):
+    if node.list_type is not ListType.ATOMIC or node.limits.get("uniqueItems"):
         _unique(node, value, path, causes)
 
 
 def old_item(node: Node, old: Any) -> Callable[[Any], Any]:
     """What an item of a list was before: only items of a list of type `map` can be found again."""
-    if node.list_type != "map" or not isinstance(old, list):
+    if node.list_type is not ListType.MAP or not isinstance(old, list):
         return lambda _item: ABSENT
     known = {}
     for item in old:
@@ -163,7 +164,7 @@ def _unique(node: Node, value: list[Any], path: str, causes: list[Cause]) -> Non
     seen = set()
     for index, item in enumerate(value):
         identity: Any = item
-        if node.list_type == "map":
+        if node.list_type is ListType.MAP:
             if not isinstance(item, dict):
                 continue
             identity = dict(zip(node.map_keys, node.list_key(item), strict=True))

@@ -3,9 +3,10 @@
 from datetime import datetime
 
 from captfctl.cluster.errors import Cause
+from captfctl.embedded.schemas import Node
+from captfctl.embedded.store.pruning import apply_defaults, prune
 from captfctl.embedded.store.rules import check_rules
 from captfctl.embedded.store.strategy import Strategy
-from captfctl.embedded.store.structural import Node, apply_defaults, prune
 from captfctl.embedded.store.validation import ABSENT, validate
 from captfctl.model.resource import Document
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import re2
 
 from captfctl.cluster.errors import Cause
+from captfctl.embedded.schemas import Node, Schema, compile_schema
 from captfctl.embedded.store.rules import rule_problems
-from captfctl.embedded.store.structural import Node, Schema, compile_schema
 from captfctl.embedded.store.validation import validate
 from captfctl.embedded.store.violations import (
     child,

@@ -5,13 +5,13 @@ from datetime import datetime
 from typing import Any
 
 from captfctl.cluster.errors import Cause
+from captfctl.embedded.schemas import compile_schema
 from captfctl.embedded.store.kinds.custom import CustomStrategy
 from captfctl.embedded.store.kinds.definition_schemas import check_schema
 from captfctl.embedded.store.metadata import kubernetes_time
 from captfctl.embedded.store.naming import label_problems, subdomain_problems
 from captfctl.embedded.store.registry import PrinterColumn, Served
 from captfctl.embedded.store.strategy import Typed
-from captfctl.embedded.store.structural import compile_schema
 from captfctl.embedded.store.views import VersionView
 from captfctl.embedded.store.violations import (
     child,
@@ -39,9 +39,9 @@ class DefinitionStrategy(Typed):
     has_generation = True
 
     def __init__(
-        self, struct: str, kind: str, api_version: str, taken: Callable[[str, str], dict[str, str]]
+        self, resource: Resource[Document], taken: Callable[[str, str], dict[str, str]]
     ) -> None:
-        super().__init__(struct, kind, api_version)
+        super().__init__(resource)
         self._taken = taken
 
     def default(self, document: Document) -> None:
@@ -221,9 +221,7 @@ def served_versions(document: Document) -> list[Served]:
 def _served(spec: Document, version: Document, stored_as: str) -> Served:
     names, group = spec["names"], spec["group"]
     schema = version["schema"]["openAPIV3Schema"]
-    node = compile_schema(schema)
-    # The root is an object with type and metadata, whatever its schema says of them.
-    node.embedded = True
+    node = compile_schema(schema, root=True)
     resource = Resource(
         group,
         version["name"],
@@ -240,7 +238,8 @@ def _served(spec: Document, version: Document, stored_as: str) -> Served:
         view=VersionView(resource.api_version, stored_as),
         short_names=tuple(names.get("shortNames", ())),
         categories=tuple(names.get("categories", ())),
-        schema=schema,
+        schema=node,
+        published=schema,
         columns=tuple(_column(column) for column in version.get("additionalPrinterColumns", ())),
         list_kind=names["listKind"],
         custom=True,
