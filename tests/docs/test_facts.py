@@ -33,7 +33,7 @@ def _rows(page: str, heading: str) -> Iterator[list[str]]:
     assert tables, f"{page} has no table below {heading}"
     for table in tables:
         for line in table.splitlines()[2:]:
-            yield [cell.strip() for cell in line.strip("|").split(" | ")]
+            yield [cell.strip() for cell in line.strip("|").split("|")]
 
 
 def _named(page: str, heading: str) -> set[str]:
