@@ -12,6 +12,7 @@ class KubernetesCommand(TyperCommand):
     """A command whose boolean flags take a value after `=`; its flags may have `_` for `-`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the arguments into this command line's own spelling, then read them."""
         booleans = {
             name: (param.secondary_opts or [""])[0]
             for param in self.params

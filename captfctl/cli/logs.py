@@ -8,6 +8,8 @@ from enum import StrEnum
 
 
 class LogFormat(StrEnum):
+    """The forms of a log line."""
+
     TEXT = "text"
     JSON = "json"
 

@@ -12,6 +12,8 @@ Document = dict[str, Any]
 
 
 class Format(StrEnum):
+    """What `--output` can ask for."""
+
     TABLE = "table"
     WIDE = "wide"
     JSON = "json"
@@ -53,6 +55,7 @@ def show(listing: Listing, format_: Format, *, single: bool = False) -> None:
 
 
 def to_yaml(document: Any) -> str:
+    """The document as YAML, keys in their order, nothing wrapped."""
     from ruamel.yaml import YAML
 
     yaml = YAML(typ="safe", pure=True)

@@ -26,11 +26,17 @@ Secret may have been created a moment after it."""
 class Display(Protocol):
     """Where progress goes."""
 
-    def event(self, key: Key, event: Event) -> None: ...
+    def event(self, key: Key, event: Event) -> None:
+        """An event of an object was posted."""
+        ...
 
-    def standing(self, key: Key, verdict: Verdict, seconds: float) -> None: ...
+    def standing(self, key: Key, verdict: Verdict, seconds: float) -> None:
+        """The verdict on an object changed, `seconds` after the beginning."""
+        ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Nothing more will be shown."""
+        ...
 
 
 @dataclass

@@ -27,6 +27,7 @@ class Verdict:
 
     @property
     def settled(self) -> bool:
+        """Whether nothing is on its way any more."""
         return self.standing is not Standing.WORKING
 
 

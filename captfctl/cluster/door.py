@@ -28,6 +28,8 @@ class Propagation(StrEnum):
 
 
 class EventType(StrEnum):
+    """What happened to the object of a watch event."""
+
     ADDED = "ADDED"
     MODIFIED = "MODIFIED"
     DELETED = "DELETED"
@@ -62,7 +64,9 @@ class Watch(Protocol[T]):
 
     def __iter__(self) -> Iterator[WatchEvent[T]]: ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """End the iteration, also one that waits in another thread."""
+        ...
 
     def __enter__(self) -> "Watch[T]": ...
 
@@ -75,7 +79,9 @@ class Door(Protocol):
     `labels` and `fields` are selectors in Kubernetes' own notation (`a=b,c!=d,e in (f,g)`).
     """
 
-    def get(self, resource: Resource[T], name: str, namespace: str = "") -> T: ...
+    def get(self, resource: Resource[T], name: str, namespace: str = "") -> T:
+        """The object. Raises `NotFound`."""
+        ...
 
     def list(
         self,

@@ -24,30 +24,40 @@ class ApiError(CaptfError):
 
 
 class BadRequest(ApiError):
+    """The request makes no sense to the server."""
+
     code = "BadRequest"
     status = 400
     reason = "BadRequest"
 
 
 class Unauthorized(ApiError):
+    """The server does not know who asks."""
+
     code = "Unauthorized"
     status = 401
     reason = "Unauthorized"
 
 
 class Forbidden(ApiError):
+    """The server knows who asks, and refuses."""
+
     code = "Forbidden"
     status = 403
     reason = "Forbidden"
 
 
 class NotFound(ApiError):
+    """The object, or its kind, does not exist."""
+
     code = "NotFound"
     status = 404
     reason = "NotFound"
 
 
 class MethodNotAllowed(ApiError):
+    """The resource does not offer this verb."""
+
     code = "MethodNotAllowed"
     status = 405
     reason = "MethodNotAllowed"
@@ -62,6 +72,8 @@ class Conflict(ApiError):
 
 
 class AlreadyExists(ApiError):
+    """An object of that name exists."""
+
     code = "AlreadyExists"
     status = 409
     reason = "AlreadyExists"
@@ -76,12 +88,16 @@ class Gone(ApiError):
 
 
 class TooLarge(ApiError):
+    """The object has more bytes than the server stores."""
+
     code = "TooLarge"
     status = 413
     reason = "RequestEntityTooLarge"
 
 
 class UnsupportedMediaType(ApiError):
+    """The body is in a form that the server does not read."""
+
     code = "UnsupportedMediaType"
     status = 415
     reason = "UnsupportedMediaType"

@@ -24,6 +24,8 @@ PARTIAL = "application/json;as={};g=meta.k8s.io;v=v1,application/json"
 
 
 class ListMeta(msgspec.Struct, rename="camel", kw_only=True):
+    """The metadata of a list."""
+
     resource_version: str = ""
     continue_token: str = msgspec.field(name="continue", default="")
     remaining_item_count: int | None = None

@@ -61,6 +61,7 @@ class Connections:
         self.direct = None if proxied else Exchange(self.pool, str(configuration.host))
 
     def close(self) -> None:
+        """Close what is idle."""
         if self.direct is not None:
             self.direct.close()
         self.pool.clear()
@@ -84,10 +85,12 @@ class Access:
 
     @property
     def server(self) -> str:
+        """The API server's URL."""
         return str(self._loaded.configuration.host)
 
     @property
     def who(self) -> str:
+        """The user we act as, as the configuration names it."""
         return self._loaded.who
 
     def connection(self, now: float) -> tuple[Connections, dict[str, str], int]:
@@ -124,6 +127,7 @@ class Access:
         old.close()
 
     def close(self) -> None:
+        """Close the idle connections."""
         self._connections.close()
 
 

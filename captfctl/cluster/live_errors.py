@@ -23,6 +23,7 @@ class Request:
 
     @property
     def writes(self) -> bool:
+        """Whether it may change something on the server."""
         return self.method in WRITES
 
     def __str__(self) -> str:
@@ -30,12 +31,16 @@ class Request:
 
 
 class StatusCause(msgspec.Struct, kw_only=True):
+    """One cause in a `metav1.Status`."""
+
     field: str = ""
     message: str = ""
     reason: str = ""
 
 
 class StatusDetails(msgspec.Struct, rename="camel", kw_only=True):
+    """The details of a `metav1.Status`."""
+
     name: str = ""
     kind: str = ""
     causes: list[StatusCause] | None = None

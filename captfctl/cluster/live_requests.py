@@ -58,6 +58,7 @@ class Requests:
 
     @property
     def server(self) -> str:
+        """The API server's URL."""
         return self._access.server
 
     @property

@@ -22,4 +22,5 @@ class Backoff:
         return whole * self._rng.uniform(0.5, 1.0)
 
     def reset(self) -> None:
+        """The next failure is the first again."""
         self._failures = 0

@@ -39,11 +39,13 @@ class Cache(Generic[T]):
         self._values: dict[str, dict[str, set[Key]]] = {name: {} for name in self._functions}
 
     def get(self, key: Key) -> T | None:
+        """The object, the reader's own; None when it is not there."""
         with self._lock:
             text = self._texts.get(key)
         return None if text is None else self._resource.decode(text)
 
     def list(self, namespace: str = "") -> Sequence[T]:
+        """The objects of one namespace, or of all, in order of namespace and name."""
         return list(self.each(namespace))
 
     def each(self, namespace: str = "") -> Iterator[T]:
@@ -78,6 +80,7 @@ class Cache(Generic[T]):
         return len(self._texts)
 
     def put(self, key: Key, obj: T) -> Change[T]:
+        """Keep the object in place of an earlier one; tell what changed."""
         # A copy is as long as the text; what the encoder gives has room to grow.
         text = bytes(memoryview(self._resource.encode(obj)))
         with self._lock:

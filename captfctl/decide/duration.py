@@ -16,6 +16,7 @@ _UNITS = ((3600 * _SECOND, "h"), (60 * _SECOND, "m"))
 
 
 def seconds(count: int) -> Nanoseconds:
+    """So many seconds."""
     return Nanoseconds(count * _SECOND)
 
 

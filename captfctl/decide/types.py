@@ -62,6 +62,7 @@ class Reason(StrEnum):
 
     @property
     def backing_off(self) -> bool:
+        """Whether the operation waits for its backoff."""
         return self.value.endswith("Backoff")
 
     def backoff(self) -> "Reason":
@@ -190,4 +191,5 @@ class Decision:
 
     @property
     def requeue_seconds(self) -> float:
+        """`requeue_after` in seconds."""
         return duration.to_seconds(self.requeue_after)

@@ -34,6 +34,8 @@ Key = tuple[str, str]
 
 
 class CapiStandIn:
+    """The stand-in as a controller over a door."""
+
     def __init__(self, door: Door, clock: Clock) -> None:
         self._door = door
         self._clock = clock
@@ -42,6 +44,7 @@ class CapiStandIn:
         self._controller: Controller[Key] = Controller("cluster-api", self.reconcile, clock)
 
     def start(self) -> None:
+        """Follow Clusters and TerraformClusters from now on."""
         queue = self._controller.queue
         self._clusters.add_handler(
             Handler(
@@ -61,6 +64,7 @@ class CapiStandIn:
         self._controller.start()
 
     def stop(self, timeout: float) -> bool:
+        """Tell whether everything ended; each part gets `timeout` seconds."""
         stopped = [self._controller.stop(timeout), self._clusters.stop(timeout)]
         return all([*stopped, self._infrastructure.stop(timeout)])
 

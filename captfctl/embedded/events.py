@@ -19,6 +19,8 @@ log = logging.getLogger(__name__)
 
 
 class EventType(StrEnum):
+    """The types of events."""
+
     NORMAL = "Normal"
     WARNING = "Warning"
 
@@ -36,9 +38,11 @@ class Events:
         self._number = 0
 
     def normal(self, regarding: ObjectReference, reason: str, note: str, action: str) -> None:
+        """Post a Normal event."""
         self._post(regarding, EventType.NORMAL, reason, note, action)
 
     def warning(self, regarding: ObjectReference, reason: str, note: str, action: str) -> None:
+        """Post a Warning event."""
         self._post(regarding, EventType.WARNING, reason, note, action)
 
     def forget(self, uid: str) -> None:

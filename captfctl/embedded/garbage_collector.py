@@ -40,6 +40,8 @@ Resources = Callable[[], Iterable[Resource[Any]]]
 
 @dataclass(frozen=True)
 class Key:
+    """One object of any kind."""
+
     resource: str
     namespace: str
     name: str
@@ -78,6 +80,7 @@ class GarbageCollector:
         self._follower = threading.Thread(target=self._follow, name="served-kinds", daemon=True)
 
     def start(self) -> None:
+        """Follow everything that is served from now on."""
         self._refresh()
         wake = self._changed.set
         self._definitions.add_handler(
@@ -91,6 +94,7 @@ class GarbageCollector:
         self._namespaces.start()
 
     def stop(self, timeout: float) -> bool:
+        """Tell whether everything ended; each part gets `timeout` seconds."""
         self._stopping = True
         self._changed.set()
         stopped = [self._controller.stop(timeout), self._definitions.stop(timeout)]

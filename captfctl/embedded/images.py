@@ -142,12 +142,15 @@ class ImageTable:
 
     @property
     def references(self) -> list[str]:
+        """Every reference of the table, sorted."""
         return sorted(self._entries)
 
     def add(self, reference: str, entry: Entry) -> None:
+        """Add a row, or replace it."""
         self._entries[reference] = entry
 
     def entry(self, reference: str) -> Entry | None:
+        """The row of a reference; None when there is none."""
         return self._entries.get(reference)
 
     def same_repository(self, reference: str) -> list[tuple[str, Entry]]:

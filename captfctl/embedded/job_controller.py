@@ -66,6 +66,7 @@ class JobController:
         self._events = Events(door, clock, COMPONENT, COMPONENT)
 
     def start(self) -> None:
+        """Follow Jobs and pods from now on."""
         queue = self._controller.queue
         self._jobs.add_handler(
             Handler(
@@ -86,6 +87,7 @@ class JobController:
         self._controller.start()
 
     def stop(self, timeout: float) -> bool:
+        """Tell whether everything ended; each part gets `timeout` seconds."""
         stopped = [self._controller.stop(timeout), self._jobs.stop(timeout)]
         return all([*stopped, self._pods.stop(timeout)])
 

@@ -69,6 +69,7 @@ def unsupported(job: Document) -> str:
 
 
 def is_finished(job: Job) -> bool:
+    """Whether the Job is complete or failed."""
     return any(
         c.type in ("Complete", "Failed") and c.status == "True" for c in job.status.conditions
     )

@@ -28,6 +28,7 @@ class NamespaceController:
         self._controller: Controller[str] = Controller("namespaces", self.reconcile, clock)
 
     def start(self) -> None:
+        """Follow namespaces from now on."""
         queue = self._controller.queue
         self._namespaces.add_handler(
             Handler(
@@ -39,6 +40,7 @@ class NamespaceController:
         self._controller.start()
 
     def stop(self, timeout: float) -> bool:
+        """Tell whether everything ended; each part gets `timeout` seconds."""
         stopped = self._controller.stop(timeout)
         return self._namespaces.stop(timeout) and stopped
 

@@ -45,9 +45,13 @@ _NAMESPACES = ("default", "kube-system", "kube-node-lease", "kube-public")
 class Part(Protocol):
     """Something that runs until it is stopped."""
 
-    def start(self) -> None: ...
+    def start(self) -> None:
+        """Start, and return."""
+        ...
 
-    def stop(self, timeout: float) -> object: ...
+    def stop(self, timeout: float) -> object:
+        """End, within `timeout` seconds."""
+        ...
 
 
 @dataclass(kw_only=True)
@@ -98,6 +102,7 @@ class LocalPlane:
 
     @property
     def kubeconfig(self) -> Path:
+        """The file that leads kubectl here."""
         return self.api.kubeconfig_path
 
     @staticmethod

@@ -28,6 +28,8 @@ class Binding(ApiObject):
 
 
 class Scheduler:
+    """The scheduler as a controller over a door."""
+
     def __init__(self, door: Door, clock: Clock) -> None:
         self._door = door
         self._clock = clock
@@ -37,6 +39,7 @@ class Scheduler:
         self._events = Events(door, clock, COMPONENT, COMPONENT)
 
     def start(self) -> None:
+        """Follow pods and nodes from now on."""
         queue = self._controller.queue
         self._pods.add_handler(
             Handler(
@@ -56,6 +59,7 @@ class Scheduler:
         self._controller.start()
 
     def stop(self, timeout: float) -> bool:
+        """Tell whether everything ended; each part gets `timeout` seconds."""
         stopped = [self._controller.stop(timeout), self._pods.stop(timeout)]
         return all([*stopped, self._nodes.stop(timeout)])
 

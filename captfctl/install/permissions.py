@@ -38,6 +38,7 @@ class Permission:
 
     @property
     def rule(self) -> PolicyRule:
+        """It as a rule of a Role."""
         return PolicyRule(
             api_groups=[self.group],
             resources=list(self.resources),

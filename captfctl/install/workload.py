@@ -39,6 +39,7 @@ def namespace(options: InstallOptions) -> Document:
 
 
 def service_account(options: InstallOptions) -> Document:
+    """The account that the manager runs as."""
     return {
         "apiVersion": "v1",
         "kind": "ServiceAccount",
@@ -139,6 +140,7 @@ def _probe(path: str, *, delay: int, period: int) -> Document:
 
 
 def metrics_service(options: InstallOptions) -> Document:
+    """Where the metrics can be scraped."""
     return {
         "apiVersion": "v1",
         "kind": "Service",
@@ -151,6 +153,7 @@ def metrics_service(options: InstallOptions) -> Document:
 
 
 def disruption_budget(options: InstallOptions) -> Document:
+    """At most one manager is evicted at a time."""
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",

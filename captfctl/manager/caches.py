@@ -176,6 +176,7 @@ class Caches:
         return True
 
     def start(self) -> None:
+        """Start every informer."""
         for informer in self._all:
             informer.start()
 
@@ -191,6 +192,7 @@ class Caches:
 
     @property
     def synced(self) -> bool:
+        """Whether every first list is there."""
         return all(informer.synced for informer in self._all)
 
     def waiting_for(self) -> list[str]:

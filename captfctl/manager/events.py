@@ -32,6 +32,7 @@ class QueuedRecorder:
             log.warning("event %s dropped: %d already wait", note.reason, CAPACITY)
 
     def start(self) -> None:
+        """Start posting."""
         self._thread.start()
 
     def stop(self, timeout: float) -> bool:

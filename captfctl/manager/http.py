@@ -18,6 +18,8 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Answer:
+    """The answer to one request."""
+
     status: int
     body: bytes = b""
     content_type: str = "text/plain; charset=utf-8"
@@ -25,6 +27,8 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Request:
+    """One request, without its query."""
+
     method: str
     path: str
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -72,14 +76,17 @@ class HttpServer:
 
     @property
     def port(self) -> int:
+        """The port it is served on."""
         return int(self._server.server_address[1])
 
     def start(self) -> None:
+        """Serve, in a thread of its own."""
         self._thread.start()
         host, port = self._server.server_address[:2]
         log.info("%s is served on %s:%d", self._thread.name, host or "*", port)
 
     def stop(self) -> None:
+        """End the server and give the port back."""
         if self._thread.ident is not None:
             self._server.shutdown()
             self._thread.join()

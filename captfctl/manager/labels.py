@@ -21,4 +21,5 @@ _STEPS = frozenset(
 
 
 def step_label(name: str) -> str:
+    """The step's name, `other` for one that is not known."""
     return name if name in _STEPS else "other"

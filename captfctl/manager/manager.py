@@ -117,6 +117,7 @@ class Manager:
 
     @property
     def leading(self) -> bool:
+        """Whether this process reconciles now."""
         return self._elector is None or self._elector.leading
 
     def port(self, server: str) -> int:

@@ -70,6 +70,7 @@ class ManagerSettings:
 
     @property
     def for_passes(self) -> PassSettings:
+        """The part that a pass depends on."""
         return PassSettings(
             runner_image=self.runner_image,
             runner_events=self.runner_events,

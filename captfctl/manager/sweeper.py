@@ -26,15 +26,18 @@ class Sweeper:
         self._thread = threading.Thread(target=self._run, name="sweep", daemon=True)
 
     def start(self) -> None:
+        """Sweep now, then each period."""
         self._thread.start()
 
     def stop(self, timeout: float) -> bool:
+        """Tell whether the thread ended in `timeout` seconds."""
         self._stop.set()
         if self._thread.ident is not None:
             self._thread.join(timeout)
         return not self._thread.is_alive()
 
     def sweep_all(self) -> None:
+        """Sweep every namespace that has something to sweep."""
         own = self._settings.namespace
         try:
             namespaces = {own} if own else managed_namespaces(self._door)

@@ -81,6 +81,7 @@ def cut(text: str, limit: int) -> str:
 
 
 def find(conditions: Iterable[Condition], kind: str) -> Condition | None:
+    """The condition of that type; None when there is none."""
     return next((c for c in conditions if c.type == kind), None)
 
 
@@ -108,6 +109,7 @@ class Conditions:
         return self._by_type.get(kind)
 
     def set(self, kind: Type, status: str, reason: str, message: str = "") -> Condition:
+        """Set the condition. An empty message becomes the reason, where that says something."""
         old = self._found.get(kind)
         since = self._now if old is None or old.status != status else old.last_transition_time
         if not message and reason not in _MAY_BE_SILENT:
@@ -129,6 +131,7 @@ class Conditions:
             self.set(kind, status, reason, message)
 
     def remove(self, kind: Type) -> None:
+        """Take the condition off the object."""
         self._by_type.pop(kind, None)
 
     def list(self) -> list[Condition]:

@@ -29,6 +29,7 @@ class Column:
     description: str = ""
 
     def document(self) -> Document:
+        """The column as a definition writes it."""
         column: Document = {"name": self.name, "type": self.type, "jsonPath": self.path}
         if self.wide:
             column["priority"] = 1
@@ -44,6 +45,7 @@ IMAGE = Column(name="Image", path=".spec.source.image", wide=True)
 
 
 def condition_column(kind: str, *, wide: bool = False) -> Column:
+    """A column with the status of a condition."""
     path = f'.status.conditions[?(@.type=="{kind}")].status'
     return Column(name=kind, path=path, wide=wide)
 

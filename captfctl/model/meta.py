@@ -38,6 +38,8 @@ class Part(msgspec.Struct, rename="camel", omit_defaults=True, kw_only=True, gc=
 
 
 class OwnerReference(Part):
+    """A `metav1.OwnerReference`."""
+
     api_version: str = ""
     kind: str = ""
     name: str = ""
@@ -47,6 +49,8 @@ class OwnerReference(Part):
 
 
 class ObjectMeta(Part):
+    """A `metav1.ObjectMeta`, with the fields captfctl uses."""
+
     name: str = ""
     generate_name: str = ""
     namespace: str = ""
@@ -81,6 +85,7 @@ class ApiObject(Part):
 
     @property
     def deleting(self) -> bool:
+        """Whether its deletion was requested."""
         return self.metadata.deletion_timestamp is not None
 
 

@@ -38,23 +38,28 @@ def state_suffix(kind: str, namespace: str, name: str) -> str:
 
 
 def state_secret(suffix: str, chunk: int = 0) -> str:
+    """The name of a Secret of the state; chunk 0 is its base."""
     base = f"tfstate-default-{suffix}"
     return f"{base}-part-{chunk}" if chunk else base
 
 
 def state_lock(suffix: str) -> str:
+    """The name of the Lease that locks the state."""
     return f"lock-tfstate-default-{suffix}"
 
 
 def run_lease(suffix: str) -> str:
+    """The name of the Lease that keeps an object's runs apart."""
     return f"captf-run-{suffix}"
 
 
 def cluster_lease(namespace: str, cluster: str) -> str:
+    """The name of the Lease that keeps changes of a cluster and of its machines apart."""
     return f"captf-cluster-{_hex(f'{namespace}/{cluster}', 16)}"
 
 
 def run_secret(job: str) -> str:
+    """The name of the Secret with the inputs of a run."""
     return f"captf-run-{job}"
 
 
@@ -81,6 +86,7 @@ def plan_key(kind: str, name: str) -> str:
 
 
 def credentials_mirror(identity: str) -> str:
+    """The name of the copies of an identity's Secret."""
     full = f"captf-creds-{identity}"
     return full if len(full) <= NAME_MAX else f"captf-creds-{_hex(identity, 16)}"
 
@@ -91,6 +97,7 @@ def run_hash(inputs_hash: str, op: Op, attempt: int, tick: str) -> str:
 
 
 def job_name(kind: str, name: str, op: Op, attempt: int, hash6: str) -> str:
+    """The name of a Job, with the object's name hashed where it would be too long."""
     short = kind_short(kind)
     full = f"captf-{short}-{name}-{op.value}-a{attempt}-{hash6}"
     if len(full) <= JOB_NAME_MAX:

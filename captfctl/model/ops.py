@@ -4,6 +4,8 @@ from enum import StrEnum
 
 
 class Op(StrEnum):
+    """What a run does."""
+
     APPLY = "apply"
     PLAN = "plan"
     DESTROY = "destroy"

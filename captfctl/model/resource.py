@@ -38,6 +38,7 @@ class Resource(Generic[T]):
 
     @property
     def api_version(self) -> str:
+        """Group and version, as objects carry them."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
@@ -60,6 +61,7 @@ class Resource(Generic[T]):
         return obj
 
     def encode(self, obj: T) -> bytes:
+        """The object as JSON."""
         return _ENCODER.encode(obj)
 
     def copy(self, obj: T) -> T:
@@ -67,7 +69,9 @@ class Resource(Generic[T]):
         return self.decode(self.encode(obj))
 
     def untyped(self) -> "Resource[Document]":
+        """The same resource, for code that handles objects of any kind."""
         return Resource(self.group, self.version, self.kind, self.plural, self.namespaced, Document)
 
     def metadata_only(self) -> "Resource[PartialObject]":
+        """The same resource, of which the server sends metadata only."""
         return replace(self, type=PartialObject, partial=True)  # type: ignore[return-value,arg-type]

@@ -28,9 +28,13 @@ from captfctl.terraform.state.reader import state_selector
 class CacheReader(JobsReader, Protocol):
     """Jobs (see `JobsReader`) and single objects; None is the answer for one that is not there."""
 
-    def terraform_cluster(self, namespace: str, name: str) -> TerraformCluster | None: ...
+    def terraform_cluster(self, namespace: str, name: str) -> TerraformCluster | None:
+        """The object, the caller's own."""
+        ...
 
-    def cluster(self, namespace: str, name: str) -> Cluster | None: ...
+    def cluster(self, namespace: str, name: str) -> Cluster | None:
+        """A Cluster of Cluster API."""
+        ...
 
     def service_account(self, namespace: str, name: str) -> ServiceAccount | None:
         """Of those that carry `captf.io/managed=true`."""

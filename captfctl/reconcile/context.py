@@ -47,6 +47,7 @@ class StateView:
 
     @property
     def inputs_hash(self) -> str:
+        """The hash recorded on the state; empty when there is none."""
         return self.state.inputs_hash if self.state else ""
 
 
@@ -106,6 +107,7 @@ class Pass:
 
     @property
     def deleting(self) -> bool:
+        """Whether the object's deletion was requested."""
         return self.obj.deleting
 
     @property
@@ -115,14 +117,17 @@ class Pass:
 
     @property
     def provisioned(self) -> bool:
+        """Whether the infrastructure was there once."""
         latch = self.obj.status.initialization
         return latch is not None and latch.provisioned
 
     def latch_provisioned(self) -> None:
+        """The infrastructure is there. Never taken back."""
         self.obj.status.initialization = Initialization(provisioned=True)
 
     @property
     def policy(self) -> JobPolicy:
+        """The Job policy that applies to the object."""
         return self.config.jobs
 
     @cached_property
@@ -143,16 +148,20 @@ class Pass:
 
     @property
     def identity(self) -> Identity:
+        """The credentials that the object names."""
         return Identity.of(self.obj.spec.identity_ref)
 
     def record(self, *notes: Note) -> None:
+        """Post events about the object."""
         for note in notes:
             self.env.recorder.record(self.obj, note)
 
     def set(self, kind: Type, value: ConditionValue) -> None:
+        """Set a condition of the object."""
         self.conditions.set(kind, value.status, value.reason, value.message)
 
     def has_finalizer(self) -> bool:
+        """Whether our finalizer holds the object."""
         return keys.CLUSTER_FINALIZER in self.obj.metadata.finalizers
 
     def drop_finalizer(self) -> None:

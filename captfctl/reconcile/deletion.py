@@ -28,6 +28,7 @@ def before_state(p: Pass) -> Result | None:
 
 
 def retaining(p: Pass) -> bool:
+    """Whether the object is being deleted and its infrastructure is kept."""
     return p.deleting and p.config.deletion_policy is DeletionPolicy.RETAIN
 
 

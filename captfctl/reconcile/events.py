@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 
 
 class Recorder(Protocol):
+    """Posts the events of passes."""
+
     def record(self, regarding: ApiObject, note: Note) -> None:
         """Post the event. Never raises."""
         ...
@@ -46,12 +48,14 @@ class DoorRecorder:
         self.post(self.event(regarding, note))
 
     def post(self, event: Event) -> None:
+        """Post an event that is made already. Never raises."""
         try:
             self._door.create(EVENTS, event, event.metadata.namespace)
         except CaptfError as problem:
             log.warning("event %s not posted: %s", event.reason, problem)
 
     def event(self, regarding: ApiObject, note: Note) -> Event:
+        """The event that a note becomes."""
         namespace = regarding.metadata.namespace or IDENTITY_EVENT_NAMESPACE
         return Event(
             api_version=EVENTS.api_version,

@@ -21,6 +21,7 @@ class Identity:
 
     @classmethod
     def of(cls, ref: IdentityRef | None) -> "Identity":
+        """What a reference names; an empty name for none."""
         if ref is None:
             return cls("")
         return cls(ref.name, ref.kind is IdentityKind.SECRET)

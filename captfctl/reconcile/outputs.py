@@ -13,6 +13,7 @@ from captfctl.terraform.state.reader import State
 
 
 def map_outputs(p: Pass, state: State) -> None:
+    """Decode the state's outputs and set everything on the object that follows from them."""
     outputs = decode_cluster({name: output.value for name, output in state.outputs.items()})
     mapped = map_cluster(
         p.obj,

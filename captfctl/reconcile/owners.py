@@ -59,6 +59,7 @@ def look_up(cache: CacheReader, obj: TerraformCluster) -> OwnerLookup:
 
 
 def owner_gone(reference: OwnerReference) -> Gate:
+    """The gate of an object whose Cluster does not exist."""
     return Gate(
         FALSE,
         "OwnerNotFound",

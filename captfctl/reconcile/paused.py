@@ -9,6 +9,7 @@ from captfctl.reconcile.finish import finish
 
 
 def paused_branch(p: Pass) -> Result:
+    """The pass of a paused object after its setup."""
     if p.deleting:
         p.conditions.set(
             Type.DELETING,

@@ -26,6 +26,7 @@ from captfctl.terraform.state.reader import read_state
 
 
 def run_branch(p: Pass) -> Result:
+    """Decide, and do what was decided."""
     decided = decide(p)
     return decided if isinstance(decided, Result) else act(p, decided)
 

@@ -13,6 +13,7 @@ def matches(selector: LabelSelector, labels: Mapping[str, str]) -> bool:
 
 
 def matches_everything(selector: LabelSelector) -> bool:
+    """Whether the selector has no requirement at all."""
     return not selector.match_labels and not selector.match_expressions
 
 

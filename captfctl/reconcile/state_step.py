@@ -145,6 +145,7 @@ def _count_refreshes(p: Pass) -> None:
 
 
 def pending(p: Pass) -> bool:
+    """Whether the module reports that the infrastructure is still coming up."""
     health = p.conditions[Type.INFRASTRUCTURE_HEALTHY]
     return health is not None and health.status == FALSE and health.reason == "InstancePending"
 

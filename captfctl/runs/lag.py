@@ -12,6 +12,8 @@ from captfctl.runs.leases import Leases
 
 
 class Lag(StrEnum):
+    """What the check found."""
+
     NONE = "none"
     LAGGING = "lagging"  # finish, look again in 5 s, change nothing
     GONE = "gone"  # `status.activeJob` names a Job that exists nowhere any more

@@ -61,6 +61,7 @@ class LeaseStore:
         self._clock = clock
 
     def read(self, namespace: str, name: str) -> Lease | None:
+        """The Lease, read live; None when there is none."""
         try:
             return self._door.get(LEASES, name, namespace)
         except NotFound:

@@ -33,6 +33,8 @@ _PULL_CHECKED = frozenset({Op.DESTROY, Op.REFRESH, Op.DRIFT, Op.RESTORE})
 
 
 class StuckKind(StrEnum):
+    """Why a Job cannot start."""
+
     MISSING_SECRET = "missing-secret"
     CONTAINER_CONFIG = "container-config"
     IMAGE_PULL = "image-pull"

@@ -5,6 +5,8 @@ from enum import StrEnum
 
 
 class WaitReason(StrEnum):
+    """The reasons of waits, as conditions and events carry them."""
+
     RUN_LEASE = "WaitingForRunLease"
     CLUSTER_OPERATION = "WaitingForClusterOperation"
     MACHINE_OPERATIONS = "WaitingForMachineOperations"

@@ -27,10 +27,12 @@ class ApiAccess:
 
     @property
     def host(self) -> str:
+        """The host of `server`."""
         return urlsplit(self.server).hostname or ""
 
     @property
     def port(self) -> int:
+        """The port of `server`, the scheme's own when it names none."""
         parts = urlsplit(self.server)
         return parts.port or (443 if parts.scheme == "https" else 80)
 

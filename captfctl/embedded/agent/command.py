@@ -49,6 +49,7 @@ class Paths:
         return value
 
     def argument(self, text: str) -> str:
+        """An argument, or the value of a `--flag=value`, rewritten where it is such a path."""
         flag, equals, value = text.partition("=")
         if equals and flag.startswith("-"):
             return f"{flag}={self.here(value)}"
@@ -83,6 +84,7 @@ def expand(text: str, variables: Mapping[str, str]) -> str:
 
 
 def is_runner(argv: Sequence[str]) -> bool:
+    """Whether the command is the runner, about to run an operation."""
     return len(argv) >= 2 and argv[0] == RUNNER and argv[1] == "run"
 
 

@@ -26,6 +26,8 @@ _PROGRAM = (
 
 
 class Phase(Enum):
+    """How far a container has come, as its files tell."""
+
     ABSENT = auto()
     """Nothing has the container, and nothing of it ever ran."""
     RUNNING = auto()
@@ -46,9 +48,11 @@ class ExitWatcher:
         self._thread = threading.Thread(target=self._run, name="exit-watcher", daemon=True)
 
     def start(self) -> None:
+        """Start watching."""
         self._thread.start()
 
     def stop(self) -> None:
+        """End the watcher's thread."""
         os.write(self._woken, b"x")
         self._thread.join()
         self._poll.close()
@@ -135,6 +139,7 @@ class Container:
 
     @property
     def phase(self) -> Phase:
+        """How far it has come."""
         claim = records.read_claim(self.directory)
         if claim is None:
             return Phase.ENDED if self.ended else Phase.ABSENT
@@ -144,10 +149,12 @@ class Container:
 
     @property
     def ended(self) -> records.Ended | None:
+        """How it ended; None while it has not."""
         return records.read_ended(self.directory)
 
     @property
     def running(self) -> records.Running | None:
+        """Its main process, once it was started."""
         return records.read_running(self.directory)
 
     @property

@@ -45,6 +45,8 @@ class Record(msgspec.Struct, omit_defaults=True, kw_only=True):
 
 
 class PodDirectory:
+    """The directory of one pod."""
+
     def __init__(self, path: Path) -> None:
         self.path = path
         self.root = path / "root"
@@ -52,6 +54,7 @@ class PodDirectory:
 
     @property
     def kubeconfig(self) -> Path:
+        """What the runtime's backend reaches the API with."""
         return self.api / "kubeconfig"
 
     def inside(self, container_path: str) -> Path:
@@ -59,12 +62,15 @@ class PodDirectory:
         return self.root / os.path.normpath(container_path).lstrip("/")
 
     def volume(self, name: str) -> Path:
+        """Where a volume is that the main container does not mount."""
         return self.path / "volumes" / name
 
     def container(self, name: str) -> Path:
+        """Where a container's supervisor keeps its files."""
         return self.path / "containers" / name
 
     def termination_log(self, name: str) -> Path:
+        """Where a container leaves its termination message."""
         return self.container(name) / "termination-log"
 
     def make(self) -> None:
@@ -128,9 +134,11 @@ class PodDirectories:
         self._base = base
 
     def of(self, uid: str) -> PodDirectory:
+        """The directory of the pod with this UID, whether it exists or not."""
         return PodDirectory(self._base / uid)
 
     def all(self) -> Iterator[PodDirectory]:
+        """The directories that exist."""
         if self._base.is_dir():
             for path in sorted(self._base.iterdir()):
                 if path.is_dir():

@@ -61,6 +61,7 @@ class KubeletPort:
         return int(server.server_address[1])
 
     def stop(self) -> None:
+        """End the server."""
         if self._server is not None:
             self._server.shutdown()
             self._server.server_close()

@@ -52,6 +52,7 @@ class LogReader:
                 return
 
     def close(self) -> None:
+        """End the iteration, from any thread."""
         self._closed.set()
 
     def _pieces(self) -> Iterator[bytes]:

@@ -48,6 +48,7 @@ class Registration:
         self._thread.start()
 
     def stop(self, timeout: float) -> bool:
+        """Renew nothing any more; tell whether the thread ended in `timeout` seconds."""
         self._stop.set()
         if self._thread.ident is None:
             return True

@@ -39,9 +39,11 @@ class Reporter:
         self._last: Any = None
 
     def event(self, reason: str, note: str) -> None:
+        """Post a Normal event about the pod."""
         self._node.events.normal(self._reference, reason, note, "Run")
 
     def warn(self, reason: str, note: str) -> None:
+        """Post a Warning event about the pod."""
         self._node.events.warning(self._reference, reason, note, "Run")
 
     def report(self, wait: Callable[[float], None]) -> None:

@@ -28,6 +28,8 @@ _LOG_MESSAGE_LINES = 80
 
 
 class PodPhase(StrEnum):
+    """The phases of a pod that the agent writes."""
+
     PENDING = "Pending"
     RUNNING = "Running"
     SUCCEEDED = "Succeeded"
@@ -50,6 +52,7 @@ class Known:
 
     @property
     def succeeded(self) -> bool:
+        """Whether it ended with exit code 0 by itself."""
         return self.ended is not None and self.ended.exit_code == 0 and not self.ended.reason
 
 
@@ -66,6 +69,7 @@ class Facts:
 
 
 def moment(seconds: float) -> Time:
+    """A Unix time as API objects hold it, in whole seconds."""
     return datetime.fromtimestamp(int(seconds), UTC)
 
 

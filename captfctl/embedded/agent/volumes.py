@@ -38,6 +38,8 @@ class Unsupported(CaptfError):
 
 @dataclass(frozen=True)
 class File:
+    """One file of a volume."""
+
     content: bytes
     mode: int
 

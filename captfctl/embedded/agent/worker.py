@@ -81,9 +81,11 @@ class PodWorker:
     # Called by the agent, from other threads.
 
     def start(self) -> None:
+        """Start the worker's thread."""
         self._thread.start()
 
     def update(self, pod: Pod) -> None:
+        """The pod object changed."""
         self.pod = pod
         self._reporter.pod = pod
         self._wake.set()
@@ -104,6 +106,7 @@ class PodWorker:
         self._wake.set()
 
     def join(self, timeout: float) -> bool:
+        """Wait up to `timeout` seconds for the thread; tell whether it ended."""
         self._thread.join(max(timeout, 0.0))
         return not self._thread.is_alive()
 

@@ -43,6 +43,7 @@ class ServiceAccountRef:
     bound_uid: str = ""
 
     def identity(self) -> Identity:
+        """The user that the account is for the API."""
         extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
         if self.bound_kind == "Pod":
             prefix = "authentication.kubernetes.io"

@@ -41,6 +41,7 @@ def _wide(*names: str) -> list[PrinterColumn]:
 
 
 def since(obj: ApiObject, now: datetime) -> str:
+    """The object's age, as kubectl writes it."""
     created = obj.metadata.creation_timestamp
     return human_duration(now - created) if created else UNKNOWN
 
@@ -146,6 +147,7 @@ def _job_status(job: core.Job) -> str:
 
 
 def selector_text(selector: LabelSelector | None) -> str:
+    """A label selector in selector notation."""
     if selector is None:
         return NONE
     terms = [f"{key}={value}" for key, value in sorted(selector.match_labels.items())]

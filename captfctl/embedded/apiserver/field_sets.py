@@ -34,6 +34,7 @@ class Comparison:
 
     @property
     def changed(self) -> FieldSet:
+        """The fields that the new object adds or sets to another value."""
         return frozenset(self.added | self.modified)
 
 
@@ -123,6 +124,7 @@ def merged_list(value: Any, type_: Node) -> bool:
 
 
 def merged_map(value: Any, type_: Node) -> bool:
+    """Whether `value` is a map whose entries are fields of their own."""
     return isinstance(value, dict) and not type_.atomic_map
 
 

@@ -12,7 +12,9 @@ class LogStream(Protocol):
 
     def __iter__(self) -> Iterator[bytes]: ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """End the iteration, from any thread."""
+        ...
 
 
 class LogSource(Protocol):

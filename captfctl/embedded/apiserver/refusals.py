@@ -11,6 +11,8 @@ from captfctl.cluster.errors import (
 
 
 class NotAcceptable(ApiError):
+    """No form of the answer that the client accepts can be made."""
+
     code = "NotAcceptable"
     status = 406
     reason = "NotAcceptable"

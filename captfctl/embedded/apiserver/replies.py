@@ -35,6 +35,7 @@ class Subject:
 
     @classmethod
     def of(cls, target: Target | None, kind: str = "") -> "Subject":
+        """What the request's path names; empty without a resource."""
         if target is None:
             return cls()
         return cls(target.group, target.plural, kind, target.name)
@@ -65,11 +66,13 @@ class Status(msgspec.Struct, rename="camel", omit_defaults=True):
     code: int = 0
 
     def encode(self) -> bytes:
+        """The Status as JSON."""
         head = {"kind": "Status", "apiVersion": "v1", "metadata": {}}
         return msgspec.json.encode(head | msgspec.to_builtins(self))
 
 
 def json_reply(value: Any, status: int = 200, content_type: str = JSON) -> Reply:
+    """An answer with a JSON body."""
     return Reply(msgspec.json.encode(value), status, content_type)
 
 
@@ -105,6 +108,7 @@ def failure_status(error: ApiError, subject: Subject) -> Status:
 
 
 def failure(error: ApiError, subject: Subject) -> Reply:
+    """The answer to a request that ended in an error."""
     status = failure_status(error, subject)
     headers: tuple[tuple[str, str], ...] = ()
     if status.details and status.details.retry_after_seconds:

@@ -77,6 +77,7 @@ class Form(Enum):
 
     @property
     def partial(self) -> bool:
+        """Whether metadata only is wanted."""
         return self in (Form.PARTIAL, Form.PARTIAL_LIST)
 
 
@@ -121,6 +122,7 @@ class ApiRequest:
 
     @property
     def content_type(self) -> str:
+        """The media type of the body, without its parameters."""
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
     @property
@@ -131,12 +133,14 @@ class ApiRequest:
 
     @property
     def include(self) -> IncludeObject:
+        """What of its object each row of a table holds."""
         try:
             return IncludeObject(self.query.get("includeObject") or "Metadata")
         except ValueError:
             raise BadRequest("includeObject is None, Metadata or Object") from None
 
     def flag(self, name: str) -> bool:
+        """A query parameter that is true or false."""
         return self.query.get(name, "").lower() in ("1", "true")
 
     def number(self, name: str) -> int:
@@ -147,6 +151,7 @@ class ApiRequest:
         return int(text)
 
     def optional_number(self, name: str) -> int | None:
+        """A query parameter that is a number of at least 0; None when absent."""
         return self.number(name) if self.query.get(name) else None
 
     def invalid_option(self, field: str, message: str, reason: str) -> InvalidOptions:
@@ -155,12 +160,14 @@ class ApiRequest:
 
     @property
     def dry_run(self) -> bool:
+        """Whether nothing may be stored."""
         wanted = self.query.get("dryRun", "")
         if wanted not in ("", "All"):
             raise self.invalid_option("dryRun", "must be All", NOT_SUPPORTED)
         return wanted == "All"
 
     def write_options(self) -> WriteOptions:
+        """The options of a create or a change."""
         wanted = self.query.get("fieldValidation") or FieldValidation.WARN
         try:
             validation = FieldValidation(wanted)
@@ -170,6 +177,7 @@ class ApiRequest:
         return WriteOptions(dry_run=self.dry_run, field_validation=validation)
 
     def list_options(self, name: str = "") -> ListOptions:
+        """The options of a list. `name` restricts it to one object."""
         return ListOptions(
             labels=self.query.get("labelSelector", ""),
             fields=self._fields(name),
@@ -180,6 +188,7 @@ class ApiRequest:
         )
 
     def watch_options(self, name: str = "") -> WatchOptions:
+        """The options of a watch. `name` restricts it to one object."""
         return WatchOptions(
             labels=self.query.get("labelSelector", ""),
             fields=self._fields(name),
@@ -195,6 +204,7 @@ class ApiRequest:
 
     @property
     def is_watch(self) -> bool:
+        """Whether a list is to be followed by its changes."""
         return self.method == "GET" and self.flag("watch")
 
     def delete_options(self) -> DeleteOptions:
@@ -260,4 +270,5 @@ def _yaml(body: bytes) -> Any:
 
 
 def no_such_path(path: str) -> NotFound:
+    """The error for a path that nothing is served at."""
     return NotFound(f"the server has nothing at {path}")

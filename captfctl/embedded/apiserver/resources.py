@@ -74,9 +74,11 @@ class Resources:
         raise MethodNotAllowed(f"{request.method} is not possible for {request.path}")
 
     def get(self, request: ApiRequest, served: Served, target: Target) -> Reply:
+        """One object."""
         return self._object(request, served, self._store.get(served, target.name, target.namespace))
 
     def list(self, request: ApiRequest, served: Served, target: Target) -> Reply:
+        """The objects that the request selects."""
         page = self._store.list(served, target.namespace, request.list_options())
         match request.accepted.form:
             case Form.TABLE:
@@ -96,6 +98,7 @@ class Resources:
         return Reply(raw_list(served, page))
 
     def create(self, request: ApiRequest, served: Served, target: Target) -> Reply:
+        """Store the object in the body as a new one."""
         document = self._incoming(request, served, target)
         if served.resource.namespaced and not target.namespace:
             raise BadRequest(f"{target.plural} are created in a namespace")
@@ -112,6 +115,7 @@ class Resources:
         return json_reply(made, 201)
 
     def update(self, request: ApiRequest, served: Served, target: Target) -> Reply:
+        """Store the object in the body in place of the present one."""
         document = self._incoming(request, served, target)
         manager = self._manager(request, served, target)
         create = served.resource.name in _CREATED_BY_UPDATE and not target.subresource
@@ -122,6 +126,7 @@ class Resources:
         return self._modify(request, served, target, change, manager.track, create=create)
 
     def patch(self, request: ApiRequest, served: Served, target: Target) -> Reply:
+        """Change an object as the body says, by the patch type of its content type."""
         if request.content_type == APPLY:
             return self._apply(request, served, target)
         if "force" in request.query:
@@ -138,6 +143,7 @@ class Resources:
         return self._modify(request, served, target, change, manager.track)
 
     def delete(self, request: ApiRequest, served: Served, target: Target) -> Reply:
+        """Delete one object."""
         options = request.delete_options()
         deleted = self._store.delete(served, target.name, target.namespace, options)
         if deleted.gone and served.resource.name not in _SHOWN_WHEN_DELETED:
@@ -145,6 +151,7 @@ class Resources:
         return self._object(request, served, deleted.body)
 
     def delete_collection(self, request: ApiRequest, served: Served, target: Target) -> Reply:
+        """Delete the objects that the request selects."""
         page = self._store.delete_collection(
             served, target.namespace, request.list_options(), request.delete_options()
         )

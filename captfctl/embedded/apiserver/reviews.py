@@ -22,11 +22,14 @@ ALL_RULES: Document = {
 
 
 class Reviews:
+    """Answers the reviews of users and permissions."""
+
     def __init__(self, authenticator: Authenticator) -> None:
         self._authenticator = authenticator
 
     @staticmethod
     def covers(target: Target) -> bool:
+        """Whether the path names a review."""
         return target.version == "v1" and any(
             entry.plural == target.plural for entry in REVIEWS.get(target.group, ())
         )

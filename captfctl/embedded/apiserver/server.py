@@ -89,6 +89,7 @@ class ApiServer:
 
     @property
     def kubeconfig_path(self) -> Path:
+        """The kubeconfig that leads to this server."""
         return self._data_dir / "kubeconfig"
 
     @property
@@ -103,10 +104,12 @@ class ApiServer:
 
     @property
     def url(self) -> str:
+        """Where it is served. Only once it is started."""
         return _url(self._started.listener)
 
     @property
     def port(self) -> int:
+        """The port it is served on. Only once it is started."""
         return _port(self._started.listener)
 
     @property

@@ -46,18 +46,22 @@ class Described:
 
     @property
     def name(self) -> str:
+        """Its name."""
         return str(self.document["metadata"]["name"])
 
     @property
     def namespace(self) -> str:
+        """Its namespace; empty for a cluster-wide object."""
         return str(self.document["metadata"].get("namespace", ""))
 
     @property
     def identity(self) -> Identity:
+        """What no two objects have in common."""
         return self.resource.group, self.resource.kind, self.namespace, self.name
 
     @property
     def source(self) -> Source:
+        """Where it begins."""
         return Source(self.file, self.root.line)
 
     def place(self, path: str) -> Source:

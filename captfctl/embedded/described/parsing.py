@@ -20,13 +20,16 @@ class Candidate:
 
     @property
     def api_version(self) -> str:
+        """Its apiVersion, as written."""
         return str(self.document["apiVersion"])
 
     @property
     def kind(self) -> str:
+        """Its kind, as written."""
         return str(self.document["kind"])
 
     def violation(self, message: str, path: str = "") -> Violation:
+        """Something wrong with it, at the line of `path`."""
         place = self.root.below.get(path.partition(".")[0], self.root)
         return Violation(Source(self.file, place.line), message, path)
 

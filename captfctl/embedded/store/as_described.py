@@ -26,6 +26,7 @@ class Given:
 
     @property
     def uid(self) -> str:
+        """The UID that the description gives; empty when it gives none."""
         return str(self.metadata.get("uid", ""))
 
     def put_back(self, document: Document) -> None:

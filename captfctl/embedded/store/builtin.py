@@ -35,6 +35,8 @@ _EVENT_FIELDS = ("reason", "reportingComponent", "source", "type")
 
 
 class NodeStrategy(Typed):
+    """Nodes."""
+
     has_status = True
 
 

@@ -12,6 +12,8 @@ from captfctl.model.resources import CRDS
 
 
 class DefinitionCleanup:
+    """Removes the objects of definitions that are being deleted."""
+
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._definitions = engine.registry.find(CRDS.group, CRDS.version, CRDS.plural)

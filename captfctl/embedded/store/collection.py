@@ -58,6 +58,7 @@ class Collection:
     closed: bool = False
 
     def load(self, records: list[Record]) -> None:
+        """Take over what an earlier process stored."""
         self.records = {record.key: record for record in records}
         self.keys = sorted(self.records)
 
@@ -84,6 +85,7 @@ class Collection:
             del self.log[:count]
 
     def wake(self) -> None:
+        """Tell everybody who watches that there is something new."""
         for listener in tuple(self.listeners):
             listener()
 
@@ -135,6 +137,7 @@ class OwnerIndex:
     dependents: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
 
     def replace(self, storage: str, before: Record | None, after: Record | None) -> None:
+        """Take note of a change; None: the object did not, or does not, exist."""
         old = before.owners if before else ()
         new = after.owners if after else ()
         if old == new:

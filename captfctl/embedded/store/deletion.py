@@ -22,6 +22,8 @@ _MARK = "deletionTimestamp"
 
 
 class Step(Enum):
+    """What a delete does."""
+
     REMOVE = auto()
     """The object goes."""
     KEEP = auto()
@@ -30,6 +32,8 @@ class Step(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
+    """What to do, and the document to store for it."""
+
     step: Step
     document: Document
 

@@ -33,6 +33,7 @@ class TypedWatch(Watch[T]):
             yield WatchEvent(event.type, found, event.resource_version)
 
     def close(self) -> None:
+        """End the watch, from any thread."""
         self._raw.close()
 
     def __enter__(self) -> "TypedWatch[T]":

@@ -49,6 +49,7 @@ class Engine:
         self._load()
 
     def now(self) -> datetime:
+        """The time."""
         return self.clock.now()
 
     def _load(self) -> None:
@@ -81,6 +82,7 @@ class Engine:
         return self._collections[storage]
 
     def require_open(self) -> None:
+        """Raises `Unavailable` when the store is closed."""
         if self.closed:
             raise Unavailable("the store is closed")
 
@@ -206,6 +208,7 @@ class Engine:
         return taken
 
     def compact(self) -> None:
+        """Forget the change log of every collection."""
         with self.lock:
             for collection in self._collections.values():
                 collection.drop(len(collection.log))
@@ -213,6 +216,7 @@ class Engine:
                 collection.wake()
 
     def close(self) -> None:
+        """End all watches and release what is kept."""
         with self.lock:
             if self.closed:
                 return

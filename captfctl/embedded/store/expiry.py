@@ -47,4 +47,5 @@ class EventExpiry:
 
 
 def expires(storage: str) -> bool:
+    """Whether the objects of the collection expire."""
     return storage == EVENT_STORAGE

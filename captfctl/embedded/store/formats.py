@@ -24,6 +24,7 @@ def is_time(text: str) -> bool:
 
 
 def is_base64(text: str) -> bool:
+    """Standard base64 with padding."""
     try:
         base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
@@ -73,5 +74,6 @@ _FORMATS: dict[str, Callable[[str], bool]] = {
 
 
 def matches_format(name: str, text: str) -> bool:
+    """Whether `text` is of the named format."""
     check = _FORMATS.get(name)
     return check is None or check(text)

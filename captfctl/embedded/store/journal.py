@@ -35,6 +35,8 @@ _ADVANCE = "UPDATE state SET value = ? WHERE name = 'version'"
 
 
 class StoredObject(NamedTuple):
+    """One object as it is kept."""
+
     storage: str
     key: str
     version: int
@@ -48,15 +50,21 @@ class Journal(Protocol):
         """The version of the latest write ever made."""
         ...
 
-    def objects(self) -> Iterator[StoredObject]: ...
+    def objects(self) -> Iterator[StoredObject]:
+        """Everything that is kept."""
+        ...
 
     def put(self, storage: str, key: str, version: int, body: bytes) -> None:
         """Raises `Unavailable` when it could not be made durable: nothing is stored then."""
         ...
 
-    def delete(self, storage: str, key: str, version: int) -> None: ...
+    def delete(self, storage: str, key: str, version: int) -> None:
+        """Raises `Unavailable` when it could not be made durable."""
+        ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Release what is kept."""
+        ...
 
 
 class NoJournal:

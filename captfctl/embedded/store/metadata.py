@@ -31,14 +31,17 @@ _IMMUTABLE = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestam
 
 
 def kubernetes_time(moment: datetime) -> str:
+    """A `metav1.Time`: RFC 3339 in UTC, whole seconds."""
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def new_uid(chance: random.Random) -> str:
+    """A random UID."""
     return str(uuid.UUID(int=chance.getrandbits(128), version=4))
 
 
 def generated_name(base: str, chance: random.Random) -> str:
+    """A name that begins with `base` and ends in five random characters."""
     return base[:_BASE_MAX] + "".join(chance.choice(_SUFFIX_LETTERS) for _ in range(5))
 
 
@@ -55,6 +58,7 @@ def place(metadata: Document, namespaced: bool, namespace: str) -> None:
 
 
 def prepare_create(metadata: Document, now: datetime, uid: str) -> None:
+    """Fill in what the server sets on a new object. Raises `BadRequest`."""
     if metadata.get("resourceVersion"):
         raise BadRequest("resourceVersion should not be set on objects to be created")
     for key in _OF_THE_SERVER:

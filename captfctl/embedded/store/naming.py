@@ -86,6 +86,7 @@ def qualified_name_problems(key: str) -> list[str]:
 
 
 def label_value_problems(value: str) -> list[str]:
+    """Why `value` cannot be the value of a label."""
     if len(value) > 63:
         return ["must be no more than 63 characters"]
     return [] if not value or _QUALIFIED.match(value) else [_MUST_BE_VALUE]
@@ -103,6 +104,7 @@ def data_key_problems(key: str) -> list[str]:
 
 
 def label_causes(labels: Mapping[str, str], path: str) -> list[Cause]:
+    """Violations in the labels that stand at `path`."""
     causes = []
     for key, value in labels.items():
         causes += [invalid(path, key, text) for text in qualified_name_problems(key)]

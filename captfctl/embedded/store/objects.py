@@ -18,6 +18,7 @@ _ENCODER = msgspec.json.Encoder()
 
 
 def decode(body: bytes) -> Document:
+    """The document in a body."""
     document: Document = msgspec.json.decode(body)
     return document
 

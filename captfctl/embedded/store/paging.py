@@ -20,6 +20,7 @@ _FORM = "meta.k8s.io/v1"
 
 
 def token(version: int, after: str) -> str:
+    """The token of a page that follows the object at `after`."""
     body = msgspec.json.encode(Continuation(_FORM, version, after))
     return base64.urlsafe_b64encode(body).decode().rstrip("=")
 

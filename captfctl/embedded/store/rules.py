@@ -102,6 +102,7 @@ def _verdict(rule: Rule, variables: dict[str, Any]) -> str | None:
 
 
 def evaluate(expression: str, variables: dict[str, Any]) -> Any:
+    """The value of an expression. Raises `RuleError`."""
     compiled = program(expression)
     context = cel().Context(variables=variables)
     for name in compiled.functions():

@@ -17,6 +17,8 @@ _ALWAYS = ("metadata.name", "metadata.namespace")
 
 @dataclass(frozen=True, slots=True)
 class Selection:
+    """What a list or a watch selects by."""
+
     namespace: str
     labels: LabelSelector
     fields: FieldSelector
@@ -27,6 +29,7 @@ class Selection:
         return not self.labels.requirements and not self.fields.requirements
 
     def matches(self, record: Record) -> bool:
+        """Whether the object is selected."""
         if self.namespace and record.namespace != self.namespace:
             return False
         if self.labels.requirements and not self.labels.matches(record.labels):
@@ -37,6 +40,7 @@ class Selection:
 
 
 def field_of(record: Record, field: str) -> str:
+    """The text of a field that objects can be selected by."""
     if field == "metadata.name":
         return record.name
     if field == "metadata.namespace":

@@ -14,6 +14,8 @@ _EVERYTHING: tuple["Requirement", ...] = ()
 
 
 class Operator(StrEnum):
+    """How a label is compared."""
+
     IN = "in"
     NOT_IN = "notin"
     EXISTS = "exists"
@@ -24,11 +26,14 @@ class Operator(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
+    """One term of a label selector."""
+
     key: str
     operator: Operator
     values: frozenset[str] = frozenset()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether the labels meet it."""
         value = labels.get(self.key)
         match self.operator:
             case Operator.IN:
@@ -57,6 +62,7 @@ class LabelSelector:
     requirements: tuple[Requirement, ...] = _EVERYTHING
 
     def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether the labels meet every requirement."""
         return all(requirement.matches(labels) for requirement in self.requirements)
 
 
@@ -169,6 +175,8 @@ def _tokens(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class FieldRequirement:
+    """One term of a field selector."""
+
     field: str
     value: str
     equal: bool
@@ -176,6 +184,8 @@ class FieldRequirement:
 
 @dataclass(frozen=True, slots=True)
 class FieldSelector:
+    """All requirements must hold; none at all selects everything."""
+
     requirements: tuple[FieldRequirement, ...] = ()
 
     def matches(self, value_of: Callable[[str], str]) -> bool:
@@ -184,6 +194,7 @@ class FieldSelector:
 
     @property
     def fields(self) -> tuple[str, ...]:
+        """The fields that it asks about."""
         return tuple(item.field for item in self.requirements)
 
 

@@ -105,6 +105,7 @@ class EmbeddedStore:
 
     @property
     def registry(self) -> Registry:
+        """What is served."""
         return self._engine.registry
 
     @property

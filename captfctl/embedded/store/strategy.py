@@ -33,6 +33,7 @@ class Strategy:
         raise NotImplementedError
 
     def prepare_create(self, document: Document, now: datetime) -> None:
+        """Set, in place, what only the server sets on a new object."""
         if self.has_status:
             document.pop("status", None)
         if self.has_generation:

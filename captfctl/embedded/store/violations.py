@@ -40,42 +40,51 @@ def type_name(value: object) -> str:
 
 
 def required(field: str, detail: str = "") -> Cause:
+    """A field that must be set is not."""
     return Cause(field, _with("Required value", detail), "FieldValueRequired")
 
 
 def invalid(field: str, value: object, detail: str) -> Cause:
+    """A field has a value that it may not have."""
     return Cause(field, _with(f"Invalid value: {shown(value)}", detail), "FieldValueInvalid")
 
 
 def wrong_type(field: str, value: object, wanted: str) -> Cause:
+    """A field has another JSON type than its own."""
     found = type_name(value)
     detail = f'{field} in body must be of type {wanted}: "{found}"'
     return Cause(field, f'Invalid value: "{found}": {detail}', "FieldValueTypeInvalid")
 
 
 def immutable(field: str, value: object) -> Cause:
+    """A field was changed that may not be."""
     return invalid(field, value, "field is immutable")
 
 
 def forbidden(field: str, detail: str) -> Cause:
+    """A field may not be set here."""
     return Cause(field, _with("Forbidden", detail), "FieldValueForbidden")
 
 
 def duplicate(field: str, value: object) -> Cause:
+    """A value that must be unique is there twice."""
     return Cause(field, f"Duplicate value: {shown(value)}", "FieldValueDuplicate")
 
 
 def unsupported(field: str, value: object, options: Iterable[object]) -> Cause:
+    """A value is none of the options."""
     listed = ", ".join(shown(option) for option in options)
     message = f"Unsupported value: {shown(value)}: supported values: {listed}"
     return Cause(field, message, "FieldValueNotSupported")
 
 
 def too_long(field: str, limit: int) -> Cause:
+    """A text has more bytes than it may have."""
     return Cause(field, f"Too long: may not be more than {limit} bytes", "FieldValueTooLong")
 
 
 def too_many(field: str, count: int, limit: int) -> Cause:
+    """A list or map has more items than it may have."""
     message = f"Too many: {count}: must have at most {limit} items"
     return Cause(field, message, "FieldValueTooMany")
 
@@ -85,6 +94,7 @@ def _with(kind: str, detail: str) -> str:
 
 
 def qualified(kind: str, group: str) -> str:
+    """A kind with its group, as error messages name it."""
     return f"{kind}.{group}" if group else kind
 
 
@@ -96,18 +106,22 @@ def refuse(kind: str, group: str, name: str, causes: Sequence[Cause]) -> Invalid
 
 
 def not_found(resource: str, name: str) -> NotFound:
+    """The object does not exist."""
     return NotFound(f'{resource} "{name}" not found')
 
 
 def not_served() -> NotFound:
+    """The resource does not exist."""
     return NotFound("the server could not find the requested resource")
 
 
 def already_exists(resource: str, name: str) -> AlreadyExists:
+    """An object of that name exists."""
     return AlreadyExists(f'{resource} "{name}" already exists')
 
 
 def conflict(resource: str, name: str, reason: str) -> Conflict:
+    """The object is not the one that the request expects."""
     return Conflict(f'Operation cannot be fulfilled on {resource} "{name}": {reason}')
 
 
@@ -117,10 +131,12 @@ MODIFIED = (
 
 
 def refused(resource: str, name: str, reason: str) -> Forbidden:
+    """The request is understood and not allowed."""
     return Forbidden(f'{resource} "{name}" is forbidden: {reason}')
 
 
 def too_old(version: int, oldest: int) -> Gone:
+    """A version is no longer known."""
     return Gone(f"too old resource version: {version} ({oldest})")
 
 

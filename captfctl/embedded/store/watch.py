@@ -153,6 +153,7 @@ class RawWatch:
         return collection.closed and self._place == collection.dropped + len(collection.log)
 
     def close(self) -> None:
+        """End the watch, from any thread."""
         self._closed = True
         with self._source.lock:
             self._source.collection.listeners.discard(self._notify)
@@ -178,6 +179,7 @@ class RawWatch:
 
 
 def bookmark(lens: Lens, version: int, *, initial_end: bool = False) -> RawEvent:
+    """A bookmark at `version`."""
     metadata: dict[str, object] = {"resourceVersion": str(version)}
     if initial_end:
         metadata["annotations"] = {INITIAL_EVENTS_END: "true"}

@@ -30,6 +30,7 @@ _GENERATED_TRIES = 8
 
 
 def body_of(served: Served, record: Record) -> bytes:
+    """The object's JSON in `served`'s version."""
     return shown_body(served.view, record.body, record.views)
 
 

@@ -27,11 +27,14 @@ class Launch(NamedTuple):
 
     @property
     def path(self) -> Path:
+        """The container's directory."""
         return Path(self.directory)
 
     def encode(self) -> bytes:
+        """For the supervisor's standard input."""
         return json.dumps(self._asdict()).encode()
 
     @staticmethod
     def decode(body: bytes) -> "Launch":
+        """What `encode` wrote."""
         return Launch(**json.loads(body))

@@ -32,6 +32,8 @@ _LINGER = 2.0
 
 
 class Supervisor:
+    """The supervisor of one container, in its own process."""
+
     def __init__(self, launch: Launch) -> None:
         self._launch = launch
         self._wake, self._woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -46,6 +48,7 @@ class Supervisor:
         self._cgroup: Cgroup | None = None
 
     def run(self) -> int:
+        """From the claim to the record of the end; the exit code."""
         self._take_signals()
         isolation.become_reaper()
         uts = isolation.take_hostname(self._launch.hostname, self._launch.hostname_by)
@@ -235,6 +238,7 @@ def _write_patiently(path: Path, ended: records.Ended) -> None:
 
 
 def main() -> int:
+    """The program: read what to start, and supervise it."""
     with os.fdopen(0, "rb", closefd=False) as stdin:
         launch = Launch.decode(stdin.read())
     try:

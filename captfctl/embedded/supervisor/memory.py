@@ -47,6 +47,7 @@ class Cgroup:
         return False
 
     def remove(self) -> None:
+        """Remove it, if nothing is in it."""
         with contextlib.suppress(OSError):
             self._path.rmdir()
 

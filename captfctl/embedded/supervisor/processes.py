@@ -48,6 +48,7 @@ def identify(pid: int) -> Process | None:
 
 
 def alive(process: Process) -> bool:
+    """Whether exactly this process lives."""
     return identify(process.pid) == process
 
 

@@ -90,16 +90,19 @@ def claim(path: Path, record: Claim) -> bool:
 
 
 def read_claim(directory: Path) -> Claim | None:
+    """Who has the container; None when nobody has."""
     found = _read(directory / CLAIM)
     return None if found is None else Claim(**found)
 
 
 def read_running(directory: Path) -> Running | None:
+    """The container's main process; None when there is no record."""
     found = _read(directory / RUNNING)
     return None if found is None else Running(**found)
 
 
 def read_ended(directory: Path) -> Ended | None:
+    """How the container ended; None when there is no record."""
     found = _read(directory / EXIT)
     return None if found is None else Ended(**found)
 

@@ -27,6 +27,7 @@ class Stamps:
 def stamps(
     runs: Sequence[FinishedRun], refresh: datetime | None, drift_check: datetime | None
 ) -> Stamps:
+    """The times after these runs, from the times before them."""
     checked = _newest_success(runs, (Op.DRIFT,))
     refreshed = _newest_success(runs, (Op.REFRESH, Op.DRIFT))
     return Stamps(

@@ -32,6 +32,7 @@ def _serial(run: FinishedRun) -> int:
 
 
 def restored(runs: Sequence[FinishedRun]) -> Restored | None:
+    """The newest restore, if this pass reads it."""
     run = _newest(runs)
     if run is None or run.bookkept or not _serial(run):
         return None

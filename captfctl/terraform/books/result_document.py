@@ -36,6 +36,8 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ResultStep(_Part, frozen=True):
+    """One step of a run."""
+
     name: str = ""
     exit: int = 0
     seconds: float = 0.0
@@ -62,6 +64,7 @@ class ResultDrift(_Part, frozen=True):
 
     @property
     def counts(self) -> str:
+        """The counts in words."""
         return counts_text(self.create, self.update, self.replace, self.delete)
 
 
@@ -103,11 +106,15 @@ class ResultPlan(_Part, frozen=True):
 
 
 class ResultImage(_Part, frozen=True):
+    """The image of a run."""
+
     ref: str = ""
     providers_mirror: bool = False
 
 
 class ResultRuntime(_Part, frozen=True):
+    """The runtime of a run."""
+
     command: tuple[str, ...] = ()
     version: str = ""
 
@@ -133,10 +140,12 @@ class RunResult(_Part, frozen=True):
         return self.error.kind if self.error.kind in ERROR_KINDS else "unknown"
 
     def has_step(self, name: str) -> bool:
+        """Whether a step of that name was started."""
         return any(step.name == name for step in self.steps)
 
 
 def counts_text(create: int, update: int, replace: int, delete: int) -> str:
+    """The four counts of a plan in words."""
     return f"{create} to create, {update} to update, {replace} to replace, {delete} to delete"
 
 
@@ -175,11 +184,13 @@ def _is_json(text: str) -> bool:
 
 
 def source_status(pod: Pod | None) -> ContainerStatus | None:
+    """The status of the pod's main container; None when it has none."""
     statuses = pod.status.container_statuses if pod else []
     return next((status for status in statuses if status.name == SOURCE_CONTAINER), None)
 
 
 def source_state(pod: Pod | None) -> ContainerState | None:
+    """The state of the pod's main container; None when it has none."""
     status = source_status(pod)
     return status.state if status else None
 

@@ -30,6 +30,8 @@ _ENDED = ("Succeeded", "Failed")
 
 
 class Outcome(StrEnum):
+    """How a Job stands."""
+
     RUNNING = "running"
     SUCCEEDED = "succeeded"
     FAILED = "failed"
@@ -59,10 +61,12 @@ class FinishedRun:
 
     @property
     def name(self) -> str:
+        """The Job's name."""
         return self.job.metadata.name
 
     @property
     def ok(self) -> bool:
+        """Whether it did what it was for."""
         return self.succeeded and not self.plan_unreadable
 
     @property
@@ -77,6 +81,7 @@ class FinishedRun:
 
     @property
     def inputs_hash(self) -> str:
+        """The hash of the inputs that it ran; empty when the Job does not tell."""
         return self.job.metadata.annotations.get(keys.INPUTS_HASH, "")
 
     @property
@@ -150,12 +155,14 @@ def _condition(job: Job, kind: str) -> JobCondition | None:
 
 
 def outcome(job: Job) -> Outcome:
+    """How the Job stands."""
     if _condition(job, "Complete"):
         return Outcome.SUCCEEDED
     return Outcome.FAILED if _condition(job, "Failed") else Outcome.RUNNING
 
 
 def is_finished(job: Job) -> bool:
+    """Whether the Job is complete or failed."""
     return outcome(job) is not Outcome.RUNNING
 
 
@@ -182,10 +189,12 @@ def next_attempt(jobs: Iterable[Job], op: Op) -> int:
 
 
 def created_at(job: Job) -> datetime:
+    """When the Job was created."""
     return job.metadata.creation_timestamp or _EPOCH
 
 
 def finish_time(job: Job) -> datetime:
+    """When the Job finished."""
     condition = _condition(job, "Complete") or _condition(job, "Failed")
     at = condition.last_transition_time if condition else None
     return at or job.status.completion_time or created_at(job)

@@ -24,6 +24,8 @@ class EndpointSourceChange(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterBuild:
+    """The inputs, and what becomes of the annotation about the endpoint."""
+
     inputs: ClusterInputs
     endpoint_source: EndpointSourceChange
 

@@ -4,10 +4,12 @@ from captfctl.cluster.errors import Cause
 
 
 def required(field: str, detail: str) -> Cause:
+    """A field that must be set is not."""
     return Cause(field, f"Required value: {detail}", "FieldValueRequired")
 
 
 def forbidden(field: str, detail: str) -> Cause:
+    """A field may not be set, or not to this value."""
     return Cause(field, f"Forbidden: {detail}", "FieldValueForbidden")
 
 
@@ -17,4 +19,5 @@ def invalid(field: str, detail: str) -> Cause:
 
 
 def too_many(field: str, found: int, limit: int) -> Cause:
+    """A list or map has more items than it may have."""
     return Cause(field, f"Too many: {found}: must have at most {limit} items", "FieldValueTooMany")

@@ -42,5 +42,7 @@ class VariablesError(ContractError):
 
 
 class VariablesSourceNotFound(VariablesError):
+    """A source of variables does not exist, or may not be read."""
+
     reason = GateReason.SOURCE_NOT_FOUND
     code = "VariablesSourceNotFound"

@@ -86,12 +86,15 @@ class Collector:
         self._truncated: list[str] = []
 
     def missing(self, output: str) -> None:
+        """The output must not be null and is."""
         self._missing.append(output)
 
     def pending(self, output: str) -> None:
+        """The output is still null, as it may be for a while."""
         self._pending.append(output)
 
     def truncated(self, output: str) -> None:
+        """The output was cut to what an object may hold."""
         self._truncated.append(output)
 
     def invalid(self, output: str, problem: str) -> None:
@@ -103,6 +106,7 @@ class Collector:
         return any(violation.output == output for violation in self._violations)
 
     def findings(self) -> Findings:
+        """Everything that was found."""
         return Findings(
             missing=tuple(self._missing),
             pending=tuple(self._pending),

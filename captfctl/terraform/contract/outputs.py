@@ -26,6 +26,8 @@ MAX_NAME = 256
 
 
 class HealthState(StrEnum):
+    """What a module can report of its infrastructure."""
+
     PENDING = "pending"
     RUNNING = "running"
     DEGRADED = "degraded"
@@ -36,6 +38,8 @@ class HealthState(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Health:
+    """The health that a module reports."""
+
     state: HealthState
     healthy: bool
     message: str = ""

@@ -40,6 +40,8 @@ _ORDER = {kind: index for index, kind in enumerate(AddressType)}
 
 @dataclass(frozen=True, kw_only=True)
 class Address:
+    """One address of a machine."""
+
     type: AddressType
     address: str
 

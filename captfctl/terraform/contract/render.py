@@ -29,6 +29,7 @@ class RenderedFiles:
 
     @property
     def size(self) -> int:
+        """Bytes of both files."""
         return len(self.main_tf_json) + len(self.tfvars_json)
 
     def data(self) -> dict[str, bytes]:

@@ -68,6 +68,7 @@ class Network:
     api_server_port: int | None = None
 
     def value(self) -> Json:
+        """The value of the contract input."""
         return {
             "pods": list(self.pods),
             "services": list(self.services),
@@ -78,6 +79,8 @@ class Network:
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterInputs(ContractInputs):
+    """What the cluster role is given."""
+
     role: ClassVar[Role] = Role.CLUSTER
 
     control_plane_endpoint: Endpoint | None = None
@@ -125,6 +128,8 @@ class MachineInputs(ContractInputs):
 
 @dataclass(frozen=True, kw_only=True)
 class Autoscaling:
+    """The limits of an autoscaled pool."""
+
     enabled: bool = False
     min: int = 0
     max: int = 0

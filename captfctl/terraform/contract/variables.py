@@ -28,6 +28,8 @@ _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]*")
 
 
 class SourceKind(StrEnum):
+    """The kinds that variables are read from."""
+
     CONFIG_MAP = "ConfigMap"
     SECRET = "Secret"
 
@@ -57,6 +59,7 @@ class SourceRef:
 
     @property
     def path(self) -> str:
+        """Where the entry stands, as error messages name it."""
         return f"spec.variablesFrom[{self.index}]"
 
 

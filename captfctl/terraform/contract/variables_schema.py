@@ -22,6 +22,8 @@ _KEYS = frozenset(
 
 
 class SchemaType(StrEnum):
+    """The types of the subset."""
+
     STRING = "string"
     NUMBER = "number"
     BOOLEAN = "boolean"

@@ -13,15 +13,18 @@ SERVICE_ACCOUNT = "captf-runner"
 
 
 def deadline_seconds(policy: JobPolicy) -> int:
+    """After how many seconds a Job is ended."""
     return policy.active_deadline_seconds or DEADLINE_SECONDS
 
 
 def lock_timeout_seconds(policy: JobPolicy) -> int:
+    """How many seconds a run waits for the state lock."""
     value = policy.lock_timeout_seconds
     return LOCK_TIMEOUT_SECONDS if value is None else value
 
 
 def service_account(policy: JobPolicy) -> str:
+    """The account that the Jobs run as."""
     return policy.service_account_name or SERVICE_ACCOUNT
 
 

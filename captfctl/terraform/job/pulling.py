@@ -62,6 +62,7 @@ def is_missing_image(reason: str, message: str) -> bool:
 
 
 def running_image(job: Job) -> str:
+    """The module's image of a Job."""
     containers = job.spec.template.spec.containers
     return next((c.image for c in containers if c.name == SOURCE_CONTAINER), "")
 

@@ -14,6 +14,7 @@ from captfctl.terraform.state.reader import state_selector
 
 
 def backup_selector(owner: Owner) -> str:
+    """What selects the backups of an object's state."""
     return f"{keys.STATE_BACKUP}=true,{keys.STATE_BACKUP_SUFFIX}={owner.suffix}"
 
 

@@ -20,6 +20,8 @@ _ENDED = ("Succeeded", "Failed")
 
 
 class LockHolder(StrEnum):
+    """Who holds a state lock."""
+
     FREE = "free"
     ALIVE = "alive"  # one of the object's own pods, still there
     STALE = "stale"  # one of the object's own pods, gone or finished: to be force-unlocked
@@ -68,6 +70,7 @@ FREE = StateLock(holder=LockHolder.FREE)
 
 
 def find_lock(door: Door, owner: Owner) -> Lease | None:
+    """The lock's Lease, read live; None when there is none."""
     return find(door, LEASES, owner.namespace, names.state_lock(owner.suffix))
 
 

@@ -23,6 +23,8 @@ _PART = re.compile(r"[1-9][0-9]{0,8}")
 
 
 class StateProblem(StrEnum):
+    """Why a state cannot be read."""
+
     NO_STATE = "NoState"
     CORRUPT = "Corrupt"
     UNSUPPORTED_VERSION = "UnsupportedVersion"

@@ -53,18 +53,22 @@ class Record:
 
     @property
     def job(self) -> str:
+        """The Job that ran these inputs; empty for a per-run Secret."""
         return self.inputs.job
 
     @property
     def files(self) -> Mapping[str, bytes]:
+        """The rendered files by name."""
         return self.inputs.files
 
     @property
     def inputs_hash(self) -> str:
+        """The hash of the inputs."""
         return self.inputs.inputs_hash
 
     @property
     def image(self) -> str:
+        """The image as it was named."""
         return self.inputs.image
 
     @property
@@ -76,6 +80,7 @@ class Record:
         return self.inputs.identity_kind
 
     def annotation(self, key: str) -> str:
+        """An annotation of the Secret; empty when it is not set."""
         return self.metadata.annotations.get(key, "")
 
 
@@ -93,6 +98,7 @@ class AttemptMarks:
 
     @classmethod
     def of(cls, record: Record) -> "AttemptMarks":
+        """The marks that a record carries."""
         return cls(
             may_have_applied=record.annotation(keys.MAY_HAVE_APPLIED) == keys.TRUE,
             applied=record.annotation(keys.APPLIED) == keys.TRUE,
@@ -110,6 +116,7 @@ class Records:
 
     @property
     def marks(self) -> AttemptMarks:
+        """The marks of the attempt record; none without one."""
         return AttemptMarks.of(self.attempt) if self.attempt else AttemptMarks()
 
     def for_run(self, state_hash: str) -> Record | None:
@@ -140,10 +147,12 @@ def record_of(secret: Secret) -> Record:
 
 
 def attempt_name(owner: Owner) -> str:
+    """The name of the attempt record."""
     return names.attempt_record(owner.kind, owner.name)
 
 
 def applied_name(owner: Owner) -> str:
+    """The name of the applied record."""
     return names.applied_record(owner.kind, owner.name)
 
 
@@ -163,6 +172,7 @@ def records_of(attempt: Secret | None, applied: Secret | None) -> Records:
 
 
 def read_secret(door: Door, owner: Owner, name: str) -> Secret | None:
+    """The Secret, read live; None when there is none."""
     try:
         return door.get(SECRETS, name, owner.namespace)
     except NotFound:

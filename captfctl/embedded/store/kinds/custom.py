@@ -14,6 +14,8 @@ _TYPE_AND_METADATA = ("apiVersion", "kind", "metadata")
 
 
 class CustomStrategy(Strategy):
+    """One version of a custom resource."""
+
     has_generation = True
     unconditional_update = False
 

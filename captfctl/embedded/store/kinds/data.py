@@ -25,6 +25,8 @@ _REQUIRED_KEYS = {
 
 
 class SecretStrategy(Typed):
+    """Secrets."""
+
     def default(self, document: Document) -> None:
         document.setdefault("type", "Opaque")
         # Written only: what is read back is in `data`.
@@ -49,6 +51,8 @@ class SecretStrategy(Typed):
 
 
 class ConfigMapStrategy(Typed):
+    """ConfigMaps."""
+
     def check(self, document: Document, old: Document | None, subresource: str) -> list[Cause]:
         data, binary = document.get("data", {}), document.get("binaryData", {})
         causes = _keys("data", data) + _keys("binaryData", binary)

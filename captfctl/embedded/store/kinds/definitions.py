@@ -201,6 +201,7 @@ def _at(spec: Document, path: str) -> Any:
 
 
 def established(document: Document) -> bool:
+    """Whether a definition is served."""
     conditions = document.get("status", {}).get("conditions", ())
     return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
 

@@ -14,6 +14,8 @@ _CHANGEABLE = ("metadata", "series", "apiVersion", "kind")
 
 
 class CoreEventStrategy(Typed):
+    """Events of the core group."""
+
     def default(self, document: Document) -> None:
         document.setdefault("involvedObject", {})
         document.setdefault("source", {})

@@ -18,6 +18,8 @@ _SCHEDULING = ("affinity", "nodeSelector", "tolerations", "schedulingGates")
 
 
 class JobStrategy(Typed):
+    """Jobs."""
+
     has_status = True
     has_generation = True
 

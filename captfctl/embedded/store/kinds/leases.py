@@ -7,6 +7,8 @@ from captfctl.model.resource import Document
 
 
 class LeaseStrategy(Typed):
+    """Leases."""
+
     unconditional_update = False
 
     def check(self, document: Document, old: Document | None, subresource: str) -> list[Cause]:

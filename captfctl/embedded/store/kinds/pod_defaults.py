@@ -8,6 +8,7 @@ _MODE = 0o644
 
 
 def default_pod_spec(spec: Document) -> None:
+    """Fill in the defaults of a pod's specification, in place."""
     spec.setdefault("restartPolicy", "Always")
     spec.setdefault("terminationGracePeriodSeconds", 30)
     spec.setdefault("dnsPolicy", "ClusterFirst")

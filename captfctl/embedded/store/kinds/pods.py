@@ -26,6 +26,8 @@ _OVER = ("Succeeded", "Failed")
 
 
 class PodStrategy(Typed):
+    """Pods."""
+
     has_status = True
     has_generation = True
 
@@ -115,6 +117,7 @@ def bound(document: Document, node: str, now: datetime) -> Document:
 
 
 def check_pod_spec(spec: Document, path: str) -> Iterator[Cause]:
+    """Violations in a pod's specification that stands at `path`."""
     volumes: set[str] = set()
     for index, volume in enumerate(spec.get("volumes", ())):
         where = child(child(child(path, "volumes"), index), "name")
@@ -168,6 +171,7 @@ def _check_container(container: Document, path: str, volumes: set[str]) -> Itera
 
 
 def not_negative(holder: Document, path: str, *fields: str) -> Iterator[Cause]:
+    """A violation for each of the fields that is a negative number."""
     for field in fields:
         value: Any = holder.get(field, 0)
         if value < 0:

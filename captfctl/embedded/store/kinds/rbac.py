@@ -11,6 +11,8 @@ _SUBJECTS = ("ServiceAccount", "User", "Group")
 
 
 class RoleStrategy(Typed):
+    """Roles and ClusterRoles."""
+
     name_rule = NameRule.PATH
 
     def check(self, document: Document, old: Document | None, subresource: str) -> list[Cause]:
@@ -32,6 +34,8 @@ class RoleStrategy(Typed):
 
 
 class BindingStrategy(Typed):
+    """RoleBindings and ClusterRoleBindings."""
+
     name_rule = NameRule.PATH
 
     def default(self, document: Document) -> None:
