@@ -117,11 +117,11 @@ def test_delete_options_of_any_group():
 def test_a_definition_with_what_is_a_schema_or_something_else():
     schema = (
         block(5, "object")
-        + block(20, block(1, "1"))  # default: JSON
+        + block(8, block(1, "1"))  # default: JSON
         + block(24, block(1, block(5, "string")))  # items: one schema
         + block(30, number(1, 0))  # additionalProperties: false
-        + block(31, entry("a", block(2, block(2, "b") + block(2, "c"))))  # dependencies: names
-        + block(31, entry("d", block(2, block(1, block(5, "string")))))  # a schema
+        + block(32, entry("a", block(2, block(2, "b") + block(2, "c"))))  # dependencies: names
+        + block(32, entry("d", block(2, block(1, block(5, "string")))))  # a schema
     )
     version = block(1, "v1") + number(2, 1) + number(3, 1) + block(4, block(1, schema))
     body = block(1, block(1, "w")) + block(2, block(1, "example.io") + block(7, version))
