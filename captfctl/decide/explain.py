@@ -9,6 +9,7 @@ EXPLANATIONS: dict[Reason, str] = {
     Reason.RESTORE_REQUESTED: "a restore of the Terraform state was requested",
     Reason.DELETION_HELD: "the deletion waits because the Terraform state cannot be trusted",
     Reason.DELETING_WITHOUT_STATE: "the object is being deleted and there is nothing to destroy",
+    Reason.DELETING_WITHOUT_RESOURCES: "the object is being deleted and its state has no resources",
     Reason.DELETING: "the object is being deleted",
     Reason.NO_STATE: "nothing has been applied yet",
     Reason.STATE_WITHOUT_INPUTS_HASH: "no apply of this state has succeeded yet",

@@ -10,6 +10,8 @@ from captfctl.decide.types import Action, DecideInput, Decision, Reason
 from captfctl.model.ops import Op
 from captfctl.model.terraform import PlanReason
 
+_OF_APPLIED_INPUTS = frozenset({Reason.LAST_APPLY_FAILED, Reason.DRIFT_REMEDIATION})
+
 
 def decide_op(inp: DecideInput) -> Decision:
     """What to do now. Equal input gives an equal answer; the first rule that holds wins."""
@@ -33,6 +35,9 @@ def _delete(inp: DecideInput) -> Decision:
         return _wait(Reason.DELETION_HELD, duration.of(STATE_REQUEUE))
     if not inp.state.exists:
         return Decision(action=Action.DROP_FINALIZER, reason=Reason.DELETING_WITHOUT_STATE)
+    if inp.state.empty:
+        # Its module may be what kept the first apply from creating anything: a destroy needs it.
+        return Decision(action=Action.DROP_FINALIZER, reason=Reason.DELETING_WITHOUT_RESOURCES)
     return job(inp, Op.DESTROY, Reason.DELETING)
 
 
@@ -60,17 +65,9 @@ def _apply(inp: DecideInput, reason: Reason) -> Decision:
     """
     manual = inp.manual_apply and reason is not Reason.NO_STATE
     decision = _gated_apply(inp, reason) if manual else _approved_retry(inp, reason)
-    if decision.action is Action.JOB or _is_change(inp, reason):
+    if decision.action is Action.JOB or reason not in _OF_APPLIED_INPUTS:
         return decision
     return _with_schedule(inp, decision)
-
-
-def _is_change(inp: DecideInput, reason: Reason) -> bool:
-    """Whether the apply is of other inputs than those that the state has."""
-    if reason is Reason.DRIFT_REMEDIATION:
-        return False
-    state = inp.state
-    return not state.inputs_hash or state.current_hash != state.inputs_hash
 
 
 def _with_schedule(inp: DecideInput, waits: Decision) -> Decision:

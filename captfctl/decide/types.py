@@ -31,6 +31,7 @@ class Reason(StrEnum):
     RESTORE_REQUESTED = "RestoreRequested"
     DELETION_HELD = "DeletionHeld"
     DELETING_WITHOUT_STATE = "DeletingWithoutState"
+    DELETING_WITHOUT_RESOURCES = "DeletingWithoutResources"
     DELETING = "Deleting"
     NO_STATE = "NoState"
     STATE_WITHOUT_INPUTS_HASH = "StateWithoutInputsHash"
@@ -82,6 +83,8 @@ class State:
     """Of the inputs built in this pass; "" for immutable kinds or when a gate stopped the build."""
     pending: bool = False
     """`InfrastructureHealthy` is False/`InstancePending` after the outputs were mapped."""
+    empty: bool = False
+    """It has no managed resources, and nothing tells of any that it might not know."""
 
 
 @dataclass(frozen=True, kw_only=True)

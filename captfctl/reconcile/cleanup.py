@@ -29,12 +29,13 @@ def destroyed(p: Pass) -> Result:
     return _clean_up(p, steps)
 
 
-def without_state(p: Pass) -> Result:
-    """Nothing was ever created."""
+def nothing_to_destroy(p: Pass) -> Result:
+    """Nothing was ever created, or all of it is gone."""
+    what = "its state has no resources" if p.state and p.state.state else "there is no state"
 
     def steps() -> None:
         _remove_everything(p)
-        _say_removed(p, "finalizer removed: there is no state, so nothing was destroyed")
+        _say_removed(p, f"finalizer removed: {what}, so nothing was destroyed")
 
     return _clean_up(p, steps)
 

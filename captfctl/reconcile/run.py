@@ -67,7 +67,7 @@ def act(p: Pass, decision: Decision) -> Result:
     match decision.action:
         case Action.DROP_FINALIZER:
             _count(p, "finalizer", decision.reason)
-            return cleanup.without_state(p)
+            return cleanup.nothing_to_destroy(p)
         case Action.RETAIN:
             _count(p, "finalizer", decision.reason)
             return cleanup.retained(p)

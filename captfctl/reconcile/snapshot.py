@@ -12,6 +12,7 @@ from captfctl.reconcile.deletion import retaining
 from captfctl.reconcile.finish import last_apply_failed
 from captfctl.reconcile.state_step import pending
 from captfctl.terraform.job.policy import failed_limit
+from captfctl.terraform.state.lock import LockHolder
 
 
 def snapshot(p: Pass) -> DecideInput:
@@ -43,12 +44,21 @@ def snapshot(p: Pass) -> DecideInput:
 
 def _state(p: Pass) -> State:
     view = p.state
+    state = view.state if view is not None else None
     return State(
-        exists=view is not None and view.state is not None,
+        exists=state is not None,
         inputs_hash=view.inputs_hash if view is not None else "",
         current_hash=p.inputs.hash,
         pending=pending(p),
+        empty=state is not None and state.resources == 0 and _all_is_known(p),
     )
+
+
+def _all_is_known(p: Pass) -> bool:
+    """Whether the state tells of everything: no apply is unconfirmed, and no one works on it."""
+    lock = p.kept.lock
+    at_work = lock is not None and lock.holder in (LockHolder.ALIVE, LockHolder.FOREIGN)
+    return not (p.records.marks.interrupted_apply or at_work)
 
 
 def _jobs(p: Pass) -> Jobs:

@@ -25,6 +25,27 @@ def test_deleting_without_state_drops_the_finalizer():
 
 
 @pytest.mark.parametrize("make", [snapshot, machine])
+def test_deleting_a_state_without_resources_drops_the_finalizer_whatever_failed(make):
+    jobs = failed(Op.DESTROY, 5, ago(seconds=0), last_apply_failed=True)
+    decision = decide_op(make(deleting=True, state=applied(empty=True), jobs=jobs))
+    assert decision.action is Action.DROP_FINALIZER
+    assert decision.reason is Reason.DELETING_WITHOUT_RESOURCES
+
+
+def test_a_state_without_resources_is_kept_or_held_or_restored_as_any_other():
+    state = applied(empty=True)
+    assert decide_op(snapshot(deleting=True, state=state, retain=True)).action is Action.RETAIN
+    held = snapshot(deleting=True, state=state, state_held=True)
+    assert decide_op(held).reason is Reason.DELETION_HELD
+    restore = snapshot(deleting=True, state=state, state_held=True, restore=True)
+    assert decide_op(restore).op is Op.RESTORE
+
+
+def test_a_live_object_whose_state_has_no_resources_goes_on():
+    assert decide_op(snapshot(state=applied(empty=True))).reason is Reason.UP_TO_DATE
+
+
+@pytest.mark.parametrize("make", [snapshot, machine])
 def test_deleting_an_applied_object_destroys_it(make):
     decision = decide_op(make(deleting=True))
     assert (decision.action, decision.op) == (Action.JOB, Op.DESTROY)

@@ -38,7 +38,12 @@ snapshots = st.builds(
     deleting=st.booleans(),
     mutable=st.booleans(),
     state=st.builds(
-        State, exists=st.booleans(), inputs_hash=hashes, current_hash=hashes, pending=st.booleans()
+        State,
+        exists=st.booleans(),
+        inputs_hash=hashes,
+        current_hash=hashes,
+        pending=st.booleans(),
+        empty=st.booleans(),
     ),
     jobs=st.builds(
         Jobs,
@@ -113,12 +118,12 @@ def test_rules_hold_in_their_order(inp):
     elif inp.deleting and inp.state_held:
         assert reason is Reason.DELETION_HELD
     elif inp.deleting:
-        expected = (
-            {Reason.DELETING, Reason.DELETING_BACKOFF}
-            if state.exists
-            else {Reason.DELETING_WITHOUT_STATE}
-        )
-        assert reason in expected
+        if not state.exists:
+            assert reason is Reason.DELETING_WITHOUT_STATE
+        elif state.empty:
+            assert reason is Reason.DELETING_WITHOUT_RESOURCES
+        else:
+            assert reason in {Reason.DELETING, Reason.DELETING_BACKOFF}
     elif not state.exists:
         assert reason in _due(Reason.NO_STATE)
     elif not state.inputs_hash:

@@ -269,6 +269,16 @@ def module_refuses_its_variables(story: Story) -> None:
     assert len(story.jobs(Op.APPLY)) == 2
 
 
+def module_that_never_worked_is_deleted(story: Story) -> None:
+    """Nothing was created, so nothing is destroyed with the module that cannot run."""
+    story.create()
+    eventually(lambda: failed_apply(story), lambda: f"the failure shows: {story.explain()}")
+    story.site.kubectl("delete", "cluster", NAME, "-n", story.namespace, "--timeout=60s")
+    assert story.gone()
+    assert story.jobs(Op.DESTROY) == []
+    eventually(lambda: nothing_left(story), lambda: f"nothing left: {leftovers(story)}", 30)
+
+
 def failed_apply(story: Story) -> bool:
     condition = story.condition("ApplyJobSucceeded")
     return (

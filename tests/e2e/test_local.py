@@ -12,7 +12,7 @@ from captfctl.model.ops import Op
 from captfctl.model.resources import JOBS
 from tests.e2e import scenarios
 from tests.e2e.scenarios import Story
-from tests.e2e.site import ROOT, Captfctl, LocalSite, eventually
+from tests.e2e.site import IMAGE, ROOT, Captfctl, LocalSite, eventually
 
 QUICKSTART = ROOT / "examples" / "quickstart" / "cluster.yaml"
 
@@ -52,6 +52,31 @@ def test_a_killed_terraform_is_a_failure_and_its_lock_is_taken_off(site):
 
 def test_a_module_that_refuses_its_variables_is_told_and_corrected_at_once(site):
     scenarios.module_refuses_its_variables(Story(site, "refused", subnets=0))
+
+
+BROKEN = {
+    "syntax": 'resource "terraform_data" "broken" {\n',
+    "version": 'terraform {\n  required_version = ">= 99.0"\n}\n',
+    "reference": 'output "broken" {\n  value = terraform_data.missing.id\n}\n',
+    "provider": 'resource "terraform_data" "broken" {\n  missing = 1\n}\n',
+}
+
+
+def test_a_cluster_whose_module_never_worked_is_deleted_without_a_destroy(tmp_path):
+    site = LocalSite(tmp_path / "site")
+    for name, text in BROKEN.items():
+        module = tmp_path / name
+        shutil.copytree(QUICKSTART.parent / "module", module)
+        (module / "broken.tf").write_text(text)
+        site.add_image(f"registry.example.com/{name}/cluster:v1", module=module)
+    site.start()
+    try:
+        for name in BROKEN:
+            story = Story(site, name)
+            story.replace(IMAGE, f"registry.example.com/{name}/cluster:v1")
+            scenarios.module_that_never_worked_is_deleted(story)
+    finally:
+        site.stop()
 
 
 def test_the_retry_of_a_failure_comes_after_its_backoff_as_the_second_attempt(site):

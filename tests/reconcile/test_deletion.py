@@ -215,6 +215,98 @@ def test_a_failed_first_apply_that_may_have_applied_holds_the_live_object(world:
     assert world.job_ops() == ["apply"] * len(world.jobs())
 
 
+def fail_without_resources(world: World, step: str = "validate") -> None:
+    """A first apply whose module is broken: `init` wrote an empty state before it failed."""
+    world.settle(2)
+    job = world.active_job()
+    world.runner.write_state(job, {}, resources=0)
+    world.runner.fail(job, step)
+    world.settle(2)
+
+
+@pytest.mark.parametrize("step", ["init", "validate", "plan", "apply"])
+def test_a_first_apply_that_created_nothing_needs_no_destroy(world: World, step: str):
+    fail_without_resources(world, step)
+    world.delete()
+    world.run()
+
+    assert world.gone
+    assert world.secrets() == []
+    assert world.leases() == []
+    assert world.metrics.decisions[-1] == ("finalizer", "DeletingWithoutResources")
+    assert "its state has no resources" in world.events.notes[-1].note
+
+
+def test_credentials_that_are_gone_do_not_hold_what_created_nothing(world: World):
+    fail_without_resources(world)
+    world.door.delete(TERRAFORM_CLUSTER_IDENTITIES, "cloud")
+    world.delete()
+    world.run()
+    assert world.gone
+
+
+def test_a_broken_destroy_ends_once_the_state_has_no_resources(ready: World):
+    ready.delete()
+    ready.run()
+    job = ready.active_job()
+    ready.runner.write_state(job, {}, resources=0)
+    ready.runner.fail(job, "destroy")
+    ready.run()
+    assert ready.gone
+
+
+def test_a_paused_object_that_created_nothing_stays_until_it_is_resumed(world: World):
+    fail_without_resources(world)
+    world.edit(annotated({"cluster.x-k8s.io/paused": ""}))
+    world.delete()
+    world.settle(3)
+    assert not world.gone
+    world.edit(annotated({"cluster.x-k8s.io/paused": None}))
+    world.settle(2)
+    assert world.gone
+
+
+def test_an_empty_state_is_kept_where_the_policy_says_so(world: World):
+    fail_without_resources(world)
+    state = names.state_secret(world.owner.suffix)
+    world.edit(retain)
+    world.delete()
+    world.run()
+    assert world.gone
+    assert world.secret(state) is not None
+
+
+def test_a_state_that_cannot_be_read_is_not_taken_for_one_without_resources(world: World):
+    fail_without_resources(world)
+    state = names.state_secret(world.owner.suffix)
+    world.door.patch(SECRETS, state, NAMESPACE, {"data": {"tfstate": "bm90IGd6aXA="}})
+    world.delete()
+    world.settle(2)
+    assert not world.gone
+    assert world.reason("StateReadable") == "False/StateCorrupt"
+
+
+def test_an_unconfirmed_apply_is_destroyed_although_the_state_has_no_resources(world: World):
+    world.settle(2)
+    job = world.active_job()
+    world.runner.write_state(job, {}, resources=0)
+    world.door.delete(JOBS, job.metadata.name, NAMESPACE)
+    world.delete()
+    world.settle(2)
+    world.advance(seconds=61)  # by then the run lease of the Job that vanished is free
+    world.run()
+    assert world.active_job().metadata.labels[keys.OP] == "destroy"
+
+
+def test_a_person_at_work_on_an_empty_state_is_waited_for(world: World):
+    fail_without_resources(world)
+    world.runner.lock(world.jobs()[0], who="ann@laptop")
+    world.delete()
+    world.settle(2)
+    assert not world.gone
+    assert world.active_job().metadata.labels[keys.OP] == "destroy"
+
+
 def test_an_apply_that_vanished_without_state_holds_until_somebody_vouches(world: World):
     world.settle(2)
     job = world.active_job()

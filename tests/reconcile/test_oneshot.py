@@ -86,6 +86,18 @@ def test_a_deleting_object_without_state_would_be_let_go(world: World):
     assert found.action is Action.DROP_FINALIZER
 
 
+def test_a_deleting_object_whose_state_has_no_resources_would_be_let_go(world: World):
+    world.settle(2)
+    job = world.active_job()
+    world.runner.write_state(job, {}, resources=0)
+    world.runner.fail(job, "validate")
+    world.settle(2)
+    world.delete()
+    found = decision(world)
+    assert (found.action, found.reason) == (Action.DROP_FINALIZER, "DeletingWithoutResources")
+    assert not world.gone
+
+
 def test_a_lost_state_is_the_reason_of_nothing(ready: World):
     name = names.state_secret(ready.owner.suffix)
     ready.door.patch(SECRETS, name, NAMESPACE, {"metadata": {"finalizers": None}})
