@@ -8,33 +8,7 @@ from hypothesis import strategies as st
 
 from captfctl.cluster.errors import BadRequest
 from captfctl.embedded.apiserver import protobuf
-
-
-def varint(number):
-    number &= (1 << 64) - 1
-    out = b""
-    while number > 0x7F:
-        out += bytes([number & 0x7F | 0x80])
-        number >>= 7
-    return out + bytes([number])
-
-
-def number(field, value):
-    return varint(field << 3) + varint(value)
-
-
-def block(field, content):
-    content = content.encode() if isinstance(content, str) else content
-    return varint(field << 3 | 2) + varint(len(content)) + content
-
-
-def envelope(api_version, kind, message):
-    head = block(1, api_version) + block(2, kind)
-    return protobuf.MAGIC + block(1, head) + block(2, message) + block(3, "") + block(4, "")
-
-
-def entry(key, value):
-    return block(1, key) + (value if isinstance(value, bytes) else block(2, value))
+from tests.apiserver.wire import block, entry, envelope, number, varint
 
 
 def test_a_secret():

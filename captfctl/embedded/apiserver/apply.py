@@ -212,7 +212,10 @@ def read_owners(document: Document) -> dict[Manager, Ownership]:
             "" if operation == APPLY else version,
             entry.get("subresource", ""),
         )
-        fields = field_sets.decode(entry["fieldsV1"])
+        try:
+            fields = field_sets.decode(entry["fieldsV1"])
+        except ValueError:
+            continue
         if manager in owners:
             fields |= owners[manager].fields
         owners[manager] = Ownership(fields, version, entry.get("time", ""))

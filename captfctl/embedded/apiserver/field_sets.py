@@ -39,20 +39,33 @@ class Comparison:
 
 
 def decode(fields: Document) -> FieldSet:
-    """The set that a `fieldsV1` document stands for."""
+    """The set that a `fieldsV1` document stands for. Raises `ValueError` when it is none."""
     return frozenset(_decoded(fields, ()))
 
 
-def _decoded(node: Document, path: Path) -> Iterator[Path]:
+def _decoded(node: Any, path: Path) -> Iterator[Path]:
+    if not isinstance(node, dict):
+        raise ValueError("an element of a set of fields holds an object")  # noqa: TRY004
     for element, below in node.items():
         if element == ".":
             yield path
             continue
+        _check_element(element)
         here = (*path, element)
         if below:
             yield from _decoded(below, here)
         else:
             yield here
+
+
+def _check_element(element: str) -> None:
+    kind, _, rest = element.partition(":")
+    if kind == "k":
+        msgspec.json.decode(rest, type=dict[str, Any])
+    elif kind == "v":
+        msgspec.json.decode(rest)
+    elif kind not in ("f", "i"):
+        raise ValueError(f"an element of a set of fields is not known: {element}")
 
 
 def encode(members: FieldSet) -> Document:

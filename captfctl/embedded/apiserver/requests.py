@@ -1,5 +1,6 @@
 """One HTTP request, taken apart: which resource, which object, which options, which answer form."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -8,8 +9,8 @@ from typing import Any
 import msgspec
 
 from captfctl.cluster.door import Propagation
-from captfctl.cluster.errors import BadRequest, NotFound
-from captfctl.embedded.apiserver import protobuf
+from captfctl.cluster.errors import ApiError, BadRequest, NotFound
+from captfctl.embedded.apiserver import bodies
 from captfctl.embedded.apiserver.auth import Identity
 from captfctl.embedded.apiserver.refusals import InvalidOptions, NotAcceptable
 from captfctl.embedded.apiserver.tables import IncludeObject
@@ -20,9 +21,11 @@ from captfctl.embedded.store import (
     WatchOptions,
     WriteOptions,
 )
+from captfctl.embedded.store.objects import convert
 from captfctl.model.resource import Document
 
 MAX_MANAGER = 128
+_NUMBER = re.compile(r"[0-9]{1,18}")
 NOT_SUPPORTED = "FieldValueNotSupported"
 OPTIONS = {
     "POST": "CreateOptions",
@@ -89,6 +92,21 @@ class Accepted:
     version: str = ""
 
 
+class _Preconditions(msgspec.Struct, rename="camel"):
+    uid: str | None = None
+    resource_version: str | None = None
+
+
+class _DeleteOptions(msgspec.Struct, rename="camel"):
+    """The body of a delete."""
+
+    grace_period_seconds: int | None = None
+    preconditions: _Preconditions | None = None
+    orphan_dependents: bool | None = None
+    propagation_policy: str | None = None
+    dry_run: list[str] | None = None
+
+
 JSON_TYPES = frozenset({"application/json", "application/yaml", "application/*", "*/*", ""})
 
 
@@ -146,7 +164,7 @@ class ApiRequest:
     def number(self, name: str) -> int:
         """A query parameter that is a number of at least 0; 0 when absent."""
         text = self.query.get(name) or "0"
-        if not text.isdecimal():
+        if not _NUMBER.fullmatch(text):
             raise BadRequest(f"query parameter {name} must be a number that is not negative")
         return int(text)
 
@@ -209,64 +227,55 @@ class ApiRequest:
 
     def delete_options(self) -> DeleteOptions:
         """From the body (a `DeleteOptions` object), else from the query."""
-        given: Document = self.document() if self.body.strip() else {}
-        conditions = given.get("preconditions") or {}
-        grace = given.get("gracePeriodSeconds", self.optional_number("gracePeriodSeconds"))
-        propagation = given.get("propagationPolicy") or self.query.get("propagationPolicy")
-        orphan = given.get("orphanDependents", self.query.get("orphanDependents"))
+        given = convert(self.document() if self.body.strip() else {}, _DeleteOptions)
+        grace = given.grace_period_seconds
+        if grace is None:
+            grace = self.optional_number("gracePeriodSeconds")
+        propagation = given.propagation_policy or self.query.get("propagationPolicy")
+        orphan = given.orphan_dependents
+        if orphan is None and "orphanDependents" in self.query:
+            orphan = self.flag("orphanDependents")
         if orphan is not None and not propagation:
-            yes = orphan in (True, "true", "1")
-            propagation = Propagation.ORPHAN if yes else Propagation.BACKGROUND
+            propagation = Propagation.ORPHAN if orphan else Propagation.BACKGROUND
+        conditions = given.preconditions or _Preconditions()
         try:
             return DeleteOptions(
-                uid=conditions.get("uid") or "",
-                resource_version=conditions.get("resourceVersion") or "",
+                uid=conditions.uid or "",
+                resource_version=conditions.resource_version or "",
                 propagation=Propagation(propagation) if propagation else None,
                 grace_period_seconds=grace,
-                dry_run=self.dry_run or given.get("dryRun") == ["All"],
+                dry_run=self.dry_run or given.dry_run == ["All"],
             )
         except ValueError:
             message = "must be Orphan, Background or Foreground"
             raise self.invalid_option("propagationPolicy", message, NOT_SUPPORTED) from None
 
     def document(self) -> Document:
-        """The body as an object: JSON, YAML, or protobuf. Raises `BadRequest`."""
-        value = self.value()
-        if not isinstance(value, dict):
-            raise BadRequest("the request's body must be an object")
-        return value
+        """The object in the body. Raises `BadRequest`, `UnsupportedMediaType`."""
+        return _object(bodies.read_object(self.content_type, self.body))
+
+    def patch(self) -> Any:
+        """The patch in the body, whose content type says what kind of patch it is."""
+        return bodies.read(self.content_type, self.body)
+
+    def patch_object(self) -> Document:
+        """The same, for the kinds of patch that are objects."""
+        return _object(self.patch())
 
     @property
     def name_in_body(self) -> str:
         """The name of the object in the body; empty when it has none or cannot be read."""
         try:
             metadata = self.document().get("metadata")
-        except BadRequest:
+        except ApiError:
             return ""
         return str(metadata.get("name") or "") if isinstance(metadata, dict) else ""
 
-    def value(self) -> Any:
-        """The body, whatever it holds."""
-        if not self.body.strip():
-            raise BadRequest("the request has no body")
-        if self.content_type == protobuf.MEDIA:
-            return protobuf.decode(self.body)
-        try:
-            return msgspec.json.decode(self.body)
-        except msgspec.DecodeError as problem:
-            if "yaml" in self.content_type:
-                return _yaml(self.body)
-            raise BadRequest(f"the request's body is not JSON: {problem}") from None
 
-
-def _yaml(body: bytes) -> Any:
-    from ruamel.yaml import YAML  # only for the rare body that is not JSON
-    from ruamel.yaml.error import YAMLError
-
-    try:
-        return YAML(typ="safe", pure=True).load(body.decode())
-    except (YAMLError, UnicodeDecodeError):
-        raise BadRequest("the request's body is neither JSON nor YAML") from None
+def _object(value: Any) -> Document:
+    if not isinstance(value, dict):
+        raise BadRequest("the request's body must be an object")
+    return value
 
 
 def no_such_path(path: str) -> NotFound:

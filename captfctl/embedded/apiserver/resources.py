@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from captfctl.clock import Clock
 from captfctl.cluster.errors import (
@@ -99,7 +98,7 @@ class Resources:
 
     def create(self, request: ApiRequest, served: Served, target: Target) -> Reply:
         """Store the object in the body as a new one."""
-        document = self._incoming(request, served, target)
+        document = self._incoming(request.document(), served, target)
         if served.resource.namespaced and not target.namespace:
             raise BadRequest(f"{target.plural} are created in a namespace")
         manage = self._manager(request, served, target).track
@@ -116,7 +115,7 @@ class Resources:
 
     def update(self, request: ApiRequest, served: Served, target: Target) -> Reply:
         """Store the object in the body in place of the present one."""
-        document = self._incoming(request, served, target)
+        document = self._incoming(request.document(), served, target)
         manager = self._manager(request, served, target)
         create = served.resource.name in _CREATED_BY_UPDATE and not target.subresource
 
@@ -161,7 +160,7 @@ class Resources:
         if not request.query.get("fieldManager"):
             message = "an apply needs one"
             raise request.invalid_option("fieldManager", message, "FieldValueRequired")
-        applied = self._incoming(request, served, target)
+        applied = self._incoming(request.patch_object(), served, target)
         manager = self._manager(request, served, target)
         force = request.flag("force")
 
@@ -174,13 +173,13 @@ class Resources:
         """What the body asks to do to an object. Raises `UnsupportedMediaType`, `BadRequest`."""
         media = request.content_type
         if media == MERGE:
-            merge = request.document()
+            merge = request.patch_object()
             return lambda live: dict(merge_patch(live, merge))
         if media == JSON_PATCH:
-            operations = request.value()
+            operations = request.patch()
             return lambda live: json_patch(live, operations)
         if media == STRATEGIC and not served.custom:
-            strategic = request.document()
+            strategic = request.patch_object()
             return lambda live: strategic_merge(live, strategic, served.schema)
         known = [JSON_PATCH, MERGE, APPLY, *([] if served.custom else [STRATEGIC])]
         raise UnsupportedMediaType(
@@ -243,9 +242,8 @@ class Resources:
             body = partial(body)
         return Reply(body, status, JSON, headers)
 
-    def _incoming(self, request: ApiRequest, served: Served, target: Target) -> Document:
-        """The object in the body, proven to be what the path names, with its namespace."""
-        document = request.document()
+    def _incoming(self, document: Document, served: Served, target: Target) -> Document:
+        """The object of a request, proven to be what the path names, with its namespace."""
         resource = served.resource
         document.setdefault("apiVersion", resource.api_version)
         document.setdefault("kind", resource.kind)
@@ -265,7 +263,9 @@ class Resources:
     def _check_identity(self, document: Document, served: Served, target: Target) -> None:
         """Raises `BadRequest` when an object is not what the path names."""
         resource = served.resource
-        metadata: dict[str, Any] = document.get("metadata") or {}
+        metadata = document.get("metadata") or {}
+        if not isinstance(metadata, dict):
+            raise BadRequest("metadata must be an object")
         kind = f"{document.get('kind')} in {document.get('apiVersion')}"
         if kind != f"{resource.kind} in {resource.api_version}":
             raise BadRequest(

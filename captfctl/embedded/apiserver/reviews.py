@@ -5,12 +5,16 @@ review says so.
 """
 
 from datetime import datetime
+from typing import Any
+
+import msgspec
 
 from captfctl.cluster.errors import BadRequest, NotFound, Unauthorized
 from captfctl.embedded.apiserver.auth import ISSUER, Authenticator, Identity
 from captfctl.embedded.apiserver.discovery import REVIEWS
 from captfctl.embedded.apiserver.replies import Reply, json_reply
 from captfctl.embedded.apiserver.requests import ApiRequest, Target
+from captfctl.embedded.store.objects import convert
 from captfctl.model.resource import Document
 
 REASON = "the embedded API server permits everything to its users"
@@ -19,6 +23,18 @@ ALL_RULES: Document = {
     "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
     "incomplete": False,
 }
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    """Of a review's specification, what decides about the answer."""
+
+    token: str | None = None
+    audiences: list[str] | None = None
+
+
+class _Review(msgspec.Struct):
+    metadata: dict[str, Any] | None = None
+    spec: _Spec | None = None
 
 
 class Reviews:
@@ -42,11 +58,12 @@ class Reviews:
         entry = next(e for e in REVIEWS[target.group] if e.plural == target.plural)
         if review.get("kind") not in (None, entry.kind):
             raise BadRequest(f"expected a {entry.kind}, got a {review['kind']}")
-        status = self._status(target.plural, request.identity, review.get("spec") or {}, now)
+        spec = convert(review, _Review).spec or _Spec()
+        status = self._status(target.plural, request.identity, spec, now)
         head = {"kind": entry.kind, "apiVersion": f"{target.group}/v1", "metadata": {}}
         return json_reply({**head, **review, "status": status}, 201)
 
-    def _status(self, plural: str, user: Identity, spec: Document, now: datetime) -> Document:
+    def _status(self, plural: str, user: Identity, spec: "_Spec", now: datetime) -> Document:
         match plural:
             case "selfsubjectreviews":
                 return {"userInfo": user_info(user)}
@@ -56,12 +73,12 @@ class Reviews:
                 return ALL_RULES
         return {"allowed": True, "reason": REASON}
 
-    def _token(self, spec: Document, now: datetime) -> Document:
+    def _token(self, spec: "_Spec", now: datetime) -> Document:
         try:
-            identity = self._authenticator.identify(spec.get("token", ""), now)
+            identity = self._authenticator.identify(spec.token or "", now)
         except Unauthorized as error:
             return {"authenticated": False, "user": {}, "error": error.what}
-        audiences = spec.get("audiences") or [ISSUER]
+        audiences = spec.audiences or [ISSUER]
         return {"authenticated": True, "user": user_info(identity), "audiences": audiences}
 
 

@@ -35,7 +35,8 @@ def _map(target: Document, patch: Document, type_: Node) -> Document:
         raise BadRequest(f"unknown directive {PATCH}: {directive}")
     merged = dict(target)
     if RETAIN in patch:
-        merged = {key: value for key, value in merged.items() if key in patch[RETAIN]}
+        kept = _listed(patch, RETAIN)
+        merged = {key: value for key, value in merged.items() if key in kept}
     for key, value in patch.items():
         if _directive(key):
             continue
@@ -61,7 +62,7 @@ def _list(target: list[Any], patch: list[Any], type_: Node) -> list[Any]:
     if not key:
         return target + [item for item in patch if item not in target]
     if any(isinstance(item, dict) and item.get(PATCH) == "replace" for item in patch):
-        return [_plain(item) for item in patch if set(item) != {PATCH}]
+        return [_plain(item) for item in patch if item != {PATCH: "replace"}]
     merged = list(target)
     for item in patch:
         if not isinstance(item, dict) or key not in item:
@@ -77,15 +78,25 @@ def _list(target: list[Any], patch: list[Any], type_: Node) -> list[Any]:
 
 
 def _list_directives(merged: Document, patch: Document, type_: Node) -> Document:
-    for directive, wanted in patch.items():
+    for directive in patch:
         if directive.startswith(DELETE_PRIMITIVES):
-            name = directive.removeprefix(DELETE_PRIMITIVES)
-            merged[name] = [item for item in merged.get(name, ()) if item not in wanted]
-    for directive, wanted in patch.items():
+            name, gone = directive.removeprefix(DELETE_PRIMITIVES), _listed(patch, directive)
+            if isinstance(merged.get(name), list):
+                merged[name] = [item for item in merged[name] if item not in gone]
+    for directive in patch:
         name = directive.removeprefix(ORDER)
         if directive.startswith(ORDER) and isinstance(merged.get(name), list):
-            merged[name] = _ordered(merged[name], wanted, type_.value_of(name).merge_key)
+            order = _listed(patch, directive)
+            merged[name] = _ordered(merged[name], order, type_.value_of(name).merge_key)
     return merged
+
+
+def _listed(patch: Document, directive: str) -> list[Any]:
+    """What a directive lists. Raises `BadRequest`."""
+    listed = patch[directive]
+    if not isinstance(listed, list):
+        raise BadRequest(f"directive {directive} must be a list")
+    return listed
 
 
 def _ordered(items: list[Any], order: list[Any], key: str) -> list[Any]:

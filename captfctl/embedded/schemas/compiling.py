@@ -37,7 +37,9 @@ def compile_schema(schema: Schema, *, root: bool = False) -> Node:
         int_or_string=bool(schema.get("x-kubernetes-int-or-string")),
         preserve=bool(schema.get("x-kubernetes-preserve-unknown-fields")),
         metadata=node_of(builtin.OBJECT_META) if embedded else None,
-        properties={k: compile_schema(v) for k, v in (schema.get("properties") or {}).items()},
+        properties={
+            k: compile_schema(v or {}) for k, v in (schema.get("properties") or {}).items()
+        },
         required=tuple(schema.get("required") or ()),
         enum=schema.get("enum"),
         pattern=schema.get("pattern", ""),
@@ -68,7 +70,7 @@ def compile_schema(schema: Schema, *, root: bool = False) -> Node:
 
 
 def _several(schema: Schema, keyword: str) -> tuple[Node, ...]:
-    return tuple(compile_schema(entry) for entry in schema.get(keyword) or ())
+    return tuple(compile_schema(entry or {}) for entry in schema.get(keyword) or ())
 
 
 def _rule(entry: Schema) -> Rule:

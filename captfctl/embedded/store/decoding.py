@@ -24,6 +24,9 @@ _JSON_TYPES: dict[str, type] = {
     Scalar.BOOL: bool,
 }
 _MICROSECONDS = re.compile(r":\d\d\.\d{6}(Z|[+-])")
+_SCHEMA_OR_ELSE = frozenset(
+    (Scalar.SCHEMA_OR_ARRAY, Scalar.SCHEMA_OR_BOOL, Scalar.SCHEMA_OR_STRINGS)
+)
 _GO_NAMES = {"double": "float64", "bytes": "[]uint8"}
 _PACKAGE = re.compile(r"\bio\.[\w.-]+\.")
 
@@ -63,6 +66,8 @@ def _read(shape: Shape, value: Any, unknown: list[str], path: str) -> Any:
         case Form.STRUCT:
             _expect(isinstance(value, dict), value, shape.name, path)
             if shape.name == JSON_SCHEMA:
+                # Kept as it is: in a schema, what is empty means something.
+                read(JSON_SCHEMA, value, [], path)
                 return value
             return read(shape.name, value, unknown, path)
         case Form.LIST:
@@ -93,6 +98,8 @@ def _scalar(name: str, value: Any, path: str) -> Any:
         case Scalar.INT_OR_STRING:
             _expect(isinstance(value, str) or _is_number(value), value, name, path)
             return value
+    if name in _SCHEMA_OR_ELSE and isinstance(value, dict):
+        read(JSON_SCHEMA, value, [], path)
     if name not in _JSON_TYPES:
         return value
     _expect(isinstance(value, _JSON_TYPES[name]), value, name, path)

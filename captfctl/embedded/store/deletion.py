@@ -71,9 +71,9 @@ def _grace(
             return False, True
         marked = parse_time(metadata[_MARK])
         assert marked is not None
-        shortened = marked + timedelta(seconds=wanted - running)
-        metadata[_MARK] = kubernetes_time(shortened)
-        metadata[_GRACE] = wanted
+        shortened = max(wanted, 0)
+        metadata[_MARK] = kubernetes_time(marked + timedelta(seconds=shortened - running))
+        metadata[_GRACE] = shortened
         return True, False
     period = strategy.grace(document, wanted)
     assert period is not None

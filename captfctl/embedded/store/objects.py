@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -12,6 +12,8 @@ from captfctl.embedded.store.registry import Served
 from captfctl.embedded.store.requests import FieldValidation
 from captfctl.embedded.store.strategy import read_metadata
 from captfctl.model.resource import Document
+
+T = TypeVar("T")
 
 OBJECT_MAX = 1536 * 1024
 _ENCODER = msgspec.json.Encoder()
@@ -68,6 +70,14 @@ def _report(served: Served, unknown: Sequence[str], validation: FieldValidation)
         f'{kind} in version "{version}" cannot be handled as a {kind}: strict decoding error: '
         + ", ".join(texts)
     )
+
+
+def convert(document: Document, wanted: type[T]) -> T:
+    """A document that is asked something, and not stored, as a struct. Raises `BadRequest`."""
+    try:
+        return msgspec.convert(document, wanted)
+    except msgspec.ValidationError as problem:
+        raise BadRequest(f"the request's body cannot be read: {problem}") from None
 
 
 def encode(document: Document) -> bytes:

@@ -1,5 +1,6 @@
 """Lists in pages and the start of watches."""
 
+import re
 from collections.abc import Callable
 
 from captfctl.cluster.door import EventType
@@ -14,6 +15,7 @@ from captfctl.embedded.store.violations import too_old
 from captfctl.embedded.store.watch import Lens, RawWatch, Source, bookmark
 from captfctl.embedded.store.writes import body_of
 
+_VERSION = re.compile(r"[0-9]{1,20}")
 _EXACT = "Exact"
 _MATCHES = ("", _EXACT, "NotOlderThan")
 
@@ -64,7 +66,7 @@ def parse_version(text: str) -> int:
     """0 for none. Raises `BadRequest`."""
     if not text:
         return 0
-    if not text.isdecimal() or not text.isascii():
+    if not _VERSION.fullmatch(text):
         raise BadRequest(f'resourceVersion: Invalid value: "{text}": it must be a whole number')
     return int(text)
 

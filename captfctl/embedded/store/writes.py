@@ -3,12 +3,14 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+import msgspec
+
 from captfctl.cluster.errors import AlreadyExists, BadRequest, Cause
 from captfctl.embedded.store import as_described, deletion, metadata
 from captfctl.embedded.store.collection import Record, key_of
 from captfctl.embedded.store.engine import Engine, Moved
 from captfctl.embedded.store.kinds.pods import bound
-from captfctl.embedded.store.objects import Read, decode, encode, read
+from captfctl.embedded.store.objects import Read, convert, decode, encode, read
 from captfctl.embedded.store.registry import Served
 from captfctl.embedded.store.requests import Deleted, DeleteOptions, WriteOptions, Written
 from captfctl.embedded.store.views import shown_body
@@ -26,6 +28,18 @@ from captfctl.embedded.store.violations import (
 from captfctl.model.resource import Document
 
 Change = Callable[[Document | None], Document]
+
+
+class _Target(msgspec.Struct):
+    name: str | None = None
+
+
+class _Binding(msgspec.Struct):
+    """Of a `v1` Binding, what decides."""
+
+    target: _Target | None = None
+
+
 _GENERATED_TRIES = 8
 
 
@@ -215,7 +229,8 @@ def _modify(
 
 def bind(engine: Engine, served: Served, name: str, namespace: str, binding: Document) -> Record:
     """Assign a pod to a node. Raises `Conflict` when it is assigned or ending."""
-    node = binding.get("target", {}).get("name", "")
+    target = convert(binding, _Binding).target
+    node = target.name if target else ""
     if not node:
         raise refuse("Binding", "", name, [required("target.name")])
     while True:

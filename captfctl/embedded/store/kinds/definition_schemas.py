@@ -63,8 +63,8 @@ def _structure(schema: Schema, path: str) -> Iterator[Cause]:
 
 def _below(schema: Schema, path: str) -> Iterator[Cause]:
     for name, part in (schema.get("properties") or {}).items():
-        if isinstance(part, dict):
-            yield from _structure(part, keyed(child(path, "properties"), name))
+        if isinstance(part, dict | None):
+            yield from _structure(part or {}, keyed(child(path, "properties"), name))
     for keyword in ("items", "additionalProperties"):
         if isinstance(part := schema.get(keyword), dict):
             yield from _structure(part, child(path, keyword))

@@ -50,7 +50,7 @@ class JobStrategy(Typed):
         for key in (CONTROLLER_UID, "controller-uid"):
             labels[key] = metadata["uid"]
         for key in (JOB_NAME, "job-name"):
-            labels[key] = metadata["name"]
+            labels[key] = metadata.get("name", "")
         spec["selector"] = {"matchLabels": {CONTROLLER_UID: metadata["uid"]}}
 
     def check(self, document: Document, old: Document | None, subresource: str) -> list[Cause]:

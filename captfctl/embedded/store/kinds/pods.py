@@ -22,6 +22,8 @@ from captfctl.embedded.store.violations import (
 from captfctl.model.resource import Document
 
 RESTART_POLICIES = ("Always", "OnFailure", "Never")
+LONGEST_GRACE = 2**31 - 1
+"""Seconds: what is longer leads out of the calendar."""
 _OVER = ("Succeeded", "Failed")
 
 
@@ -62,7 +64,7 @@ class PodStrategy(Typed):
         period = spec["terminationGracePeriodSeconds"] if wanted is None else wanted
         if not spec.get("nodeName") or status.get("phase") in _OVER:
             return 0
-        return max(period, 1) if period < 0 else int(period)
+        return max(period, 1) if period < 0 else min(int(period), LONGEST_GRACE)
 
 
 def _fixed(spec: Document) -> Document:
