@@ -36,3 +36,12 @@ def test_the_index_of_the_reference_names_every_page():
     pages = {page.name for page in (ROOT / "docs" / "reference").glob("*.md")} - {"README.md"}
 
     assert {name for name in pages if f"]({name})" not in index} == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_files_of_the_repository_that_a_page_names_exist(page):
+    named = re.findall(
+        r"`((?:captfctl|runner|tests|deploy|benchmarks|examples)/[\w./-]*)`", page.read_text()
+    )
+
+    assert [name for name in named if not (ROOT / name).exists()] == []
