@@ -42,30 +42,9 @@ def _load(context: ssl.SSLContext, certificate: Path, key: Path) -> None:
 
 
 def _make(clock: Clock, certificate: Path, key: Path) -> None:
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-    from cryptography.x509.oid import NameOID
+    from captfctl.serving.certificates import self_signed  # loading the library takes a while
 
-    private = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "captf-manager")])
-    now = clock.now()
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(private.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(hours=1))
-        .not_valid_after(now + _VALID)
-        .sign(private, hashes.SHA256())
-    )
-    certificate.write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    made = self_signed("captf-manager", clock.now(), _VALID)
+    certificate.write_bytes(made.pem())
     key.touch(mode=0o600)
-    key.write_bytes(
-        private.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-    )
+    key.write_bytes(made.key_pem())

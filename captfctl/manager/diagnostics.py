@@ -11,9 +11,9 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from captfctl.cluster.door import Door
 from captfctl.errors import CaptfError
-from captfctl.manager.http import NOT_FOUND, Answer, Request, Respond
 from captfctl.model.core import Review
 from captfctl.model.resource import Resource
+from captfctl.serving.http import NOT_FOUND, Answer, Request, Respond
 
 TOKEN_REVIEWS = Resource(
     "authentication.k8s.io", "v1", "TokenReview", "tokenreviews", False, Review

@@ -16,15 +16,15 @@ from captfctl.manager import diagnostics
 from captfctl.manager.caches import Caches, InformerReader
 from captfctl.manager.certificate import serving_context
 from captfctl.manager.events import QueuedRecorder
-from captfctl.manager.http import HttpServer
 from captfctl.manager.identity import IdentityReconciler
 from captfctl.manager.metrics import PrometheusMetrics
 from captfctl.manager.probes import probes
-from captfctl.manager.settings import GRACEFUL_SHUTDOWN, LEASE_NAME, ManagerSettings
+from captfctl.manager.settings import GRACEFUL_SHUTDOWN, LEASE_NAME, ManagerSettings, parse_address
 from captfctl.manager.sweeper import Sweeper
 from captfctl.manager.watches import connect_clusters, connect_identities
 from captfctl.manager.work_metrics import NamedQueueMetrics, WorkMetrics
 from captfctl.reconcile import Env, reconcile_cluster
+from captfctl.serving.http import HttpServer
 
 Key = tuple[str, str]
 _Reconcile = Callable[[Key], Result]
@@ -168,17 +168,17 @@ class Manager:
         servers = {}
         if self.settings.health_addr:
             respond = probes(self._caches.waiting_for)
-            servers["health"] = HttpServer("health", self.settings.health_addr, respond)
+            servers["health"] = HttpServer("health", _address(self.settings.health_addr), respond)
         if self.settings.diagnostics_address:
             servers["diagnostics"] = self._diagnostics(self.settings.diagnostics_address)
         return servers
 
     def _diagnostics(self, address: str) -> HttpServer:
         if self.settings.insecure_diagnostics:
-            return HttpServer("diagnostics", address, diagnostics.insecure(self.registry))
+            return HttpServer("diagnostics", _address(address), diagnostics.insecure(self.registry))
         tls = serving_context(self._clock, self.settings.tls_min_version)
         respond = diagnostics.secure(self.registry, self._door)
-        return HttpServer("diagnostics", address, respond, tls)
+        return HttpServer("diagnostics", _address(address), respond, tls)
 
     def _make_elector(self) -> LeaderElector:
         settings = self.settings
@@ -219,3 +219,9 @@ class Manager:
         for controller in self._controllers:
             controller.queue.shut_down()
         self._ended.set()
+
+
+def _address(text: str) -> tuple[str, int]:
+    parsed = parse_address(text)
+    assert parsed is not None, "validated with the settings"
+    return parsed

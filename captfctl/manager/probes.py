@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from captfctl.manager.http import NOT_FOUND, Answer, Request, Respond
+from captfctl.serving.http import NOT_FOUND, Answer, Request, Respond
 
 
 def probes(missing: Callable[[], list[str]]) -> Respond:

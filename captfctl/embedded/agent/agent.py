@@ -28,7 +28,7 @@ from captfctl.model.core import Pod
 from captfctl.model.resources import PODS
 
 if TYPE_CHECKING:
-    from captfctl.embedded.agent.kubelet_port import KubeletPort
+    from captfctl.serving.http import HttpServer
 
 COMPONENT = "captfctl-node-agent"
 _SYNC_SECONDS = 60.0
@@ -74,7 +74,7 @@ class NodeAgent:
         self._ending = False
         self._handle = -1
         self._node: Node | None = None
-        self._port: KubeletPort | None = None
+        self._port: HttpServer | None = None
 
     def start(self) -> None:
         """Take the data directory, register the node, adopt what still runs.
@@ -163,10 +163,11 @@ class NodeAgent:
         port = self._settings.kubelet_port
         if port is None:
             return 0
-        from captfctl.embedded.agent.kubelet_port import KubeletPort  # needs a TLS library
+        from captfctl.embedded.agent.kubelet_port import kubelet_port  # needs a TLS library
 
-        self._port = KubeletPort(self.open, self._data_dir / "pki")
-        return self._port.start(port, self._clock.now())
+        self._port = kubelet_port(port, self.open, self._data_dir / "pki", self._clock.now())
+        self._port.start()
+        return self._port.port
 
     # The data directory.
 

@@ -7,20 +7,17 @@ machine. Logs hold no secrets that the runner knows of (20 §17); what a module 
 its own business.
 """
 
-import contextlib
 import ssl
-import threading
 from collections.abc import Callable
 from datetime import datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from captfctl.cluster.errors import ApiError
 from captfctl.embedded.agent.logs import LogReader
 from captfctl.embedded.apiserver.tls import ensure_certificates
-from captfctl.errors import EnvironmentFault
+from captfctl.serving.http import Answer, HttpServer, Request
 
 _PREFIX = "containerLogs"
 _NUMBERS = {"tailLines": "tail_lines", "sinceSeconds": "since_seconds", "limitBytes": "limit_bytes"}
@@ -28,93 +25,37 @@ _NUMBERS = {"tailLines": "tail_lines", "sinceSeconds": "since_seconds", "limitBy
 OpenLog = Callable[..., LogReader]
 
 
-class KubeletPort:
-    """Serves what `open_log(namespace, pod, container, **options)` gives."""
+def kubelet_port(port: int, open_log: OpenLog, directory: Path, now: datetime) -> HttpServer:
+    """Serves what `open_log(namespace, pod, container, **options)` gives, once it is started.
 
-    def __init__(self, open_log: OpenLog, directory: Path) -> None:
-        """`directory` keeps the certificate."""
-        self._open_log = open_log
-        self._directory = directory
-        self._server: ThreadingHTTPServer | None = None
+    `directory` keeps the certificate. Raises `EnvironmentFault`.
+    """
+    certificates = ensure_certificates(directory, now)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificates.server, certificates.server_key)
 
-    def start(self, port: int, now: datetime) -> int:
-        """Returns the port. Raises `EnvironmentFault`."""
-        certificates = ensure_certificates(self._directory, now)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificates.server, certificates.server_key)
-        handler = type("Handler", (_Handler,), {"open_log": staticmethod(self._open_log)})
-        try:
-            server = ThreadingHTTPServer(("127.0.0.1", port), handler)
-        except OSError as problem:
-            raise EnvironmentFault(
-                f"the node agent cannot serve logs: {problem.strerror}",
-                where=f"127.0.0.1:{port}",
-                do="choose another kubelet port, or 0 for any free one",
-            ) from None
-        server.daemon_threads = True
-        # The handshake belongs to a request's own thread: a silent client must not block others.
-        server.socket = context.wrap_socket(
-            server.socket, server_side=True, do_handshake_on_connect=False
-        )
-        threading.Thread(target=server.serve_forever, name="kubelet-port", daemon=True).start()
-        self._server = server
-        return int(server.server_address[1])
+    def respond(request: Request) -> Answer:
+        return _answer(request, open_log)
 
-    def stop(self) -> None:
-        """End the server."""
-        if self._server is not None:
-            self._server.shutdown()
-            self._server.server_close()
-            self._server = None
+    return HttpServer("the node agent's log port", ("127.0.0.1", port), respond, context)
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    timeout = 30
-    open_log: OpenLog
+def _answer(request: Request, open_log: OpenLog) -> Answer:
+    path = request.path.strip("/").split("/")
+    if len(path) != 4 or path[0] != _PREFIX:
+        return _refusal(404, "this node serves /containerLogs/NAMESPACE/POD/CONTAINER only")
+    if request.method != "GET":
+        return _refusal(405, "logs are read with GET")
+    try:
+        return Answer(200, stream=open_log(*path[1:], **_options(parse_qs(request.query))))
+    except ApiError as problem:
+        return _refusal(problem.status, str(problem))
+    except ValueError as problem:
+        return _refusal(400, str(problem))
 
-    def do_GET(self) -> None:
-        parts = urlsplit(self.path)
-        path = parts.path.strip("/").split("/")
-        if len(path) != 4 or path[0] != _PREFIX:
-            self._refuse(404, "this node serves /containerLogs/NAMESPACE/POD/CONTAINER only")
-            return
-        try:
-            options = _options(parse_qs(parts.query))
-            log = self.open_log(*path[1:], **options)
-        except ApiError as problem:
-            self._refuse(problem.status, str(problem))
-        except ValueError as problem:
-            self._refuse(400, str(problem))
-        else:
-            self._stream(log)
 
-    def _stream(self, log: LogReader) -> None:
-        self.send_response(200)
-        self.send_header("Content-Type", "text/plain")
-        self.send_header("Transfer-Encoding", "chunked")
-        self.end_headers()
-        try:
-            # Whoever went away shows at the next line.
-            for piece in log:
-                self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
-            self.wfile.write(b"0\r\n\r\n")
-        except OSError:
-            self.close_connection = True
-        finally:
-            log.close()
-
-    def _refuse(self, status: int, message: str) -> None:
-        body = message.encode() + b"\n"
-        with contextlib.suppress(OSError):
-            self.send_response(status)
-            self.send_header("Content-Type", "text/plain")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-    def log_message(self, *_: Any) -> None:
-        """Requests are not worth a line each."""
+def _refusal(status: int, message: str) -> Answer:
+    return Answer(status, message.encode() + b"\n")
 
 
 def _options(query: dict[str, list[str]]) -> dict[str, Any]:

@@ -1,43 +1,51 @@
-"""Small HTTP servers of the manager: probes and diagnostics (50 §16.3)."""
+"""A small HTTP server with a thread for each client: probes, diagnostics, a node's logs."""
 
 import logging
 import ssl
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Protocol
 
 from captfctl.errors import EnvironmentFault
-from captfctl.manager.settings import parse_address
 
 SLOW_CLIENT_SECONDS = 10.0
+_BODY_MAX = 4096
 
 log = logging.getLogger(__name__)
 
 
+class Stream(Protocol):
+    """A body that is sent piece by piece. It is closed at the end, also when the client is gone."""
+
+    def __iter__(self) -> Iterator[bytes]: ...
+    def close(self) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer to one request."""
+    """The answer to one request: `body`, or `stream` when its length is not known before."""
 
     status: int
     body: bytes = b""
     content_type: str = "text/plain; charset=utf-8"
+    stream: Stream | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request, without its query."""
+    """One request. `query` is the text behind the question mark."""
 
     method: str
     path: str
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
+    query: str = ""
 
 
 Respond = Callable[[Request], Answer]
 
-_BODY_MAX = 4096
 NOT_FOUND = Answer(404, b"not found\n")
 
 
@@ -46,22 +54,26 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 64
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - socketserver's signature
-        log.debug("a client of the probes or the diagnostics went away", exc_info=True)
+        log.debug("a client went away", exc_info=True)
 
 
 class HttpServer:
     """Serves `respond` on `address` from `start` to `stop`. Port 0 takes a free one."""
 
     def __init__(
-        self, name: str, address: str, respond: Respond, tls: ssl.SSLContext | None = None
+        self,
+        name: str,
+        address: tuple[str, int],
+        respond: Respond,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
-        parsed = parse_address(address)
-        assert parsed is not None, "validated with the settings"
+        """Raises `EnvironmentFault` when the address cannot be had."""
         try:
-            self._server = _Server(parsed, _handler(respond))
+            self._server = _Server(address, _handler(respond))
         except OSError as problem:
+            host, port = address
             raise EnvironmentFault(
-                f"cannot serve {name} on {address}",
+                f"cannot serve {name} on {host}:{port}",
                 why=problem.strerror or str(problem),
                 do="stop what uses the port, or choose another address",
             ) from problem
@@ -95,6 +107,7 @@ class HttpServer:
 
 def _handler(respond: Respond) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"  # for streams; each connection still serves one request
         timeout = SLOW_CLIENT_SECONDS
         server_version = "captfctl"
         sys_version = ""
@@ -115,14 +128,31 @@ def _handler(respond: Respond) -> type[BaseHTTPRequestHandler]:
                 answer = Answer(413, b"the body is too large\n")
             else:
                 body = self.rfile.read(size)
-                path = self.path.partition("?")[0]
-                answer = respond(Request(self.command, path, dict(self.headers), body))
+                path, _, query = self.path.partition("?")
+                answer = respond(Request(self.command, path, dict(self.headers), body, query))
+            try:
+                self._answer(answer)
+            finally:
+                if answer.stream is not None:
+                    answer.stream.close()
+
+        def _answer(self, answer: Answer) -> None:
             self.send_response(answer.status)
             self.send_header("Content-Type", answer.content_type)
-            self.send_header("Content-Length", str(len(answer.body)))
+            self.send_header("Connection", "close")
+            if answer.stream is None:
+                self.send_header("Content-Length", str(len(answer.body)))
+            else:
+                self.send_header("Transfer-Encoding", "chunked")
             self.end_headers()
-            if self.command != "HEAD":
+            if self.command == "HEAD":
+                return
+            if answer.stream is None:
                 self.wfile.write(answer.body)
+                return
+            for piece in filter(None, answer.stream):  # an empty piece would end the body
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+            self.wfile.write(b"0\r\n\r\n")
 
         def log_message(self, format: str, *args: Any) -> None:
             log.debug(format, *args)

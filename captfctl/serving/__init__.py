@@ -1,0 +1,1 @@
+"""What a process needs to serve HTTP: a small server, and certificates."""
