@@ -8,7 +8,7 @@ WORKERS ?= auto
 # How often a failed test is tried again; CI does once, and shows which (each is a defect to look at).
 RERUNS ?= 0
 
-.PHONY: demo test check bench completions clean builtin-types control-plane test-kubernetes runner-binary
+.PHONY: demo test check bench completions reference clean builtin-types control-plane test-kubernetes runner-binary
 
 demo: $(READY)
 	@$(BIN)/python examples/demo.py
@@ -32,6 +32,10 @@ completions: $(READY)
 # tests/controlplane/kubernetes/go.mod pins (needs Go).
 builtin-types: $(READY)
 	@$(BIN)/python -m tests.controlplane.builtin_types
+
+# The reference pages that are made from tables in the code.
+reference: $(READY)
+	@$(BIN)/python docs/reference/make.py
 
 control-plane: $(READY)
 	@$(BIN)/python -m tests.controlplane

@@ -11,13 +11,20 @@ from captfctl.clock import Clock
 from captfctl.cluster.door import Door
 from captfctl.controller import Handler, Informer
 from captfctl.model.core import Event
+from captfctl.model.events import EventReason
 from captfctl.model.resources import EVENTS, TERRAFORM_CLUSTERS
 from captfctl.model.terraform import TerraformCluster
 
 Key = tuple[str, str]
 
 # Said by other lines already, or only of interest to somebody who asks for the events.
-_QUIET = frozenset({"ConditionChanged", "StepStarted", "RunStarted", "RunFinished", "StateAdopted"})
+_QUIET: frozenset[str] = frozenset(
+    {
+        EventReason.CONDITION_CHANGED,
+        EventReason.STATE_ADOPTED,
+        *("RunStarted", "StepStarted", "RunFinished"),  # the runner's
+    }
+)
 PATIENCE_SECONDS = 5.0
 """How long a gate may be closed before it counts as waiting for a person: its owner, identity or
 Secret may have been created a moment after it."""

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from enum import IntEnum
 
-from captfctl.model.conditions import FALSE, TRUE, UNKNOWN, Type, find
+from captfctl.model import reasons
+from captfctl.model.conditions import FALSE, TRUE, Type, find
 from captfctl.model.meta import Condition
 from captfctl.model.terraform import TerraformCluster
 
@@ -31,17 +32,6 @@ class Verdict:
         return self.standing is not Standing.WORKING
 
 
-# Reasons of ApplyJobSucceeded that only a person ends.
-_NEEDS_PERSON = frozenset(
-    {
-        "PlanAwaitingApproval",
-        "PlanChanged",
-        "DestructivePlanBlocked",
-        "JobPolicyInvalid",
-        "InputsTooLarge",
-        "IdentityNotAllowed",
-    }
-)
 # These are decided by other objects, which may be on their way.
 _GATES = (
     Type.DEPENDENCIES_READY,
@@ -75,6 +65,11 @@ def _is(condition: Condition | None, status: str) -> bool:
     return condition is not None and condition.status == status
 
 
+def _standing(condition: Condition) -> reasons.Standing | None:
+    reason = reasons.known(condition.type, condition.reason)
+    return reason.standing if reason is not None else None
+
+
 def _text(condition: Condition) -> str:
     reason, message = condition.reason, condition.message
     return reason if message in ("", reason) else f"{reason}: {message}"
@@ -99,11 +94,11 @@ def _apply(cluster: TerraformCluster) -> Verdict | None:
     apply = _get(cluster, Type.APPLY_JOB_SUCCEEDED)
     if apply is None or apply.status == TRUE:
         return None
-    if apply.reason in _NEEDS_PERSON:
+    if _standing(apply) is reasons.Standing.PERSON:
         return Verdict(Standing.WAITING, _text(apply))
     if apply.status == FALSE:
         applied = _get(cluster, Type.INPUTS_APPLIED)
-        if applied is not None and applied.reason == "ApplyPending":
+        if applied is not None and applied.reason == reasons.InputsApplied.APPLY_PENDING:
             return Verdict(Standing.WORKING, "its new inputs are about to be applied")
         return Verdict(Standing.FAILED, _text(apply))
     return Verdict(Standing.WORKING, _text(apply))
@@ -122,10 +117,7 @@ def _ready(cluster: TerraformCluster) -> Verdict | None:
     if _is(ready, TRUE) and _is(_get(cluster, Type.INPUTS_APPLIED), TRUE):
         return Verdict(Standing.READY)
     healthy = _get(cluster, Type.INFRASTRUCTURE_HEALTHY)
-    if healthy is None or healthy.reason in ("InstancePending", "Provisioning"):
+    if healthy is None or _standing(healthy) is not reasons.Standing.PERSON:
         return None
-    if healthy.status == FALSE:
-        return Verdict(Standing.FAILED, _text(healthy))
-    if healthy.status == UNKNOWN and healthy.reason == "HealthUnknown":
-        return Verdict(Standing.WAITING, _text(healthy))
-    return None
+    standing = Standing.FAILED if healthy.status == FALSE else Standing.WAITING
+    return Verdict(standing, _text(healthy))

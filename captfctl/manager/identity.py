@@ -6,11 +6,12 @@ from captfctl.cluster.reads import find
 from captfctl.controller import Result
 from captfctl.manager.caches import BY_IDENTITY, Caches
 from captfctl.model import keys
-from captfctl.model.conditions import FALSE, TRUE, Conditions, Type
-from captfctl.model.events import Action, Note
+from captfctl.model.conditions import TRUE, Conditions, Type
+from captfctl.model.events import EventReason
 from captfctl.model.identity import TerraformClusterIdentity
 from captfctl.model.meta import Condition
 from captfctl.model.names import credentials_mirror
+from captfctl.model.reasons import IdentityReady
 from captfctl.model.resources import SECRETS, TERRAFORM_CLUSTER_IDENTITIES
 from captfctl.reconcile import Recorder
 from captfctl.reconcile.identity import missing_keys
@@ -49,12 +50,12 @@ class IdentityReconciler:
         secret = find(self._door, SECRETS, ref.namespace, ref.name) if ref else None
         where = f"{ref.namespace}/{ref.name}" if ref else "no Secret is named"
         if secret is None:
-            return conditions.set(Type.READY, FALSE, "SecretNotFound", where)
+            return conditions.set_reason(IdentityReady.SECRET_NOT_FOUND, where)
         missing = missing_keys(identity, secret)
         if missing:
             text = f"Secret {where} lacks required keys: {', '.join(missing)}"
-            return conditions.set(Type.READY, FALSE, "CredentialsIncomplete", text)
-        return conditions.set(Type.READY, TRUE, "SecretFound")
+            return conditions.set_reason(IdentityReady.CREDENTIALS_INCOMPLETE, text)
+        return conditions.set_reason(IdentityReady.SECRET_FOUND)
 
     def _namespaces(self, name: str) -> list[str]:
         """Where a copy of ours exists and an object uses the identity."""
@@ -93,10 +94,10 @@ class IdentityReconciler:
             return
         identity.api_version = TERRAFORM_CLUSTER_IDENTITIES.api_version
         identity.kind = TERRAFORM_CLUSTER_IDENTITIES.kind
-        if ready.reason == "SecretNotFound":
+        if ready.reason == IdentityReady.SECRET_NOT_FOUND:
             text = f"Secret {ready.message} does not exist"
-            note = Note("IdentitySecretNotFound", text, Action.CREDENTIALS, warning=True)
+            note = EventReason.IDENTITY_SECRET_NOT_FOUND.says(text)
             self._recorder.record(identity, note)
-        elif before == "SecretNotFound":
-            note = Note("IdentitySecretFound", "the Secret exists now", Action.CREDENTIALS)
+        elif before == IdentityReady.SECRET_NOT_FOUND:
+            note = EventReason.IDENTITY_SECRET_FOUND.says("the Secret exists now")
             self._recorder.record(identity, note)

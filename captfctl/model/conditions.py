@@ -1,64 +1,35 @@
-"""Conditions: their types, how one is set, and how they are summed up (specification 31 §1–§3)."""
+"""The conditions of one object while a pass works on it, and the summary of them."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
-from typing import Final
 
+from captfctl.model.condition_types import (
+    FALSE,
+    NEGATIVE,
+    TRUE,
+    UNKNOWN,
+    ConditionValue,
+    Type,
+)
 from captfctl.model.meta import Condition, whole_seconds
+from captfctl.model.reasons import Ready, Reason, known
+
+__all__ = [
+    "AFTER_PROVISIONED",
+    "BEFORE_PROVISIONED",
+    "FALSE",
+    "MESSAGE_MAX",
+    "NEGATIVE",
+    "TRUE",
+    "UNKNOWN",
+    "ConditionValue",
+    "Conditions",
+    "Type",
+    "cut",
+    "find",
+]
 
 MESSAGE_MAX = 32_768
-
-TRUE: Final = "True"
-FALSE: Final = "False"
-UNKNOWN: Final = "Unknown"
-
-
-class Type(StrEnum):
-    """The condition types of cluster, machine and pool, in the order of 31 §1."""
-
-    READY = "Ready"
-    PAUSED = "Paused"
-    DEPENDENCIES_READY = "DependenciesReady"
-    IDENTITY_ALLOWED = "IdentityAllowed"
-    CREDENTIALS_MIRRORED = "CredentialsMirrored"
-    RUNNER_RBAC_READY = "RunnerRBACReady"
-    APPLY_JOB_SUCCEEDED = "ApplyJobSucceeded"
-    STATE_READABLE = "StateReadable"
-    RESTORE_JOB_SUCCEEDED = "RestoreJobSucceeded"
-    OUTPUTS_VALID = "OutputsValid"
-    INFRASTRUCTURE_HEALTHY = "InfrastructureHealthy"
-    DRIFT_JOB_SUCCEEDED = "DriftJobSucceeded"
-    DRIFT_DETECTED = "DriftDetected"
-    INPUTS_APPLIED = "InputsApplied"
-    RECONCILING = "Reconciling"
-    DELETING = "Deleting"
-    DELETION_BLOCKED = "DeletionBlocked"
-    ENDPOINT_AVAILABLE = "EndpointAvailable"
-
-
-@dataclass(frozen=True, slots=True)
-class ConditionValue:
-    """What a condition should become; the pass sets it on the object.
-
-    An empty message stands for the reason.
-    """
-
-    status: str
-    reason: str
-    message: str = ""
-
-    @classmethod
-    def of(cls, condition: Condition) -> "ConditionValue":
-        """What a condition says now."""
-        return cls(condition.status, condition.reason, condition.message)
-
-
-NEGATIVE = frozenset({Type.DRIFT_DETECTED, Type.DELETING, Type.DELETION_BLOCKED})
-
-# These keep an empty message; every other one falls back to its reason.
-_MAY_BE_SILENT = frozenset({"AutoscalingDisabled", "Ready", "StateRead"})
 
 BEFORE_PROVISIONED = (
     Type.DEPENDENCIES_READY,
@@ -96,7 +67,7 @@ class Conditions:
     """The conditions of one object while a pass works on it.
 
     Setting one keeps its transition time unless the status differs from the one that the object
-    came with (31 §1.1): a status that a later step sets back has not changed.
+    came with: a status that a later step sets back has not changed.
     """
 
     def __init__(self, existing: Sequence[Condition], now: datetime, generation: int) -> None:
@@ -108,11 +79,17 @@ class Conditions:
     def __getitem__(self, kind: Type) -> Condition | None:
         return self._by_type.get(kind)
 
+    def set_reason(self, reason: Reason, message: str = "") -> Condition:
+        """Set the one condition that can have this reason."""
+        (kind,) = reason.types
+        return self.set(kind, reason.status, reason, message)
+
     def set(self, kind: Type, status: str, reason: str, message: str = "") -> Condition:
         """Set the condition. An empty message becomes the reason, where that says something."""
         old = self._found.get(kind)
         since = self._now if old is None or old.status != status else old.last_transition_time
-        if not message and reason not in _MAY_BE_SILENT:
+        row = known(kind, reason)
+        if not message and not (row is not None and row.silent):
             message = reason
         new = Condition(
             type=kind,
@@ -125,10 +102,11 @@ class Conditions:
         self._by_type[kind] = new
         return new
 
-    def set_default(self, kind: Type, status: str, reason: str, message: str = "") -> None:
-        """Set it unless the object has it already."""
+    def set_default(self, reason: Reason) -> None:
+        """Set the one condition that can have this reason, unless the object has it already."""
+        (kind,) = reason.types
         if kind not in self._by_type:
-            self.set(kind, status, reason, message)
+            self.set_reason(reason)
 
     def remove(self, kind: Type) -> None:
         """Take the condition off the object."""
@@ -139,7 +117,7 @@ class Conditions:
         return sorted(self._by_type.values(), key=_place)
 
     def summarize_ready(self, provisioned: bool) -> None:
-        """Set `Ready` from the others (31 §2.1)."""
+        """Set `Ready` from the others."""
         false, unknown = [], []
         for kind in AFTER_PROVISIONED if provisioned else BEFORE_PROVISIONED:
             found = self._by_type.get(kind)
@@ -152,8 +130,8 @@ class Conditions:
             elif found.status == UNKNOWN:
                 unknown.append(f"* {kind}: {found.message or found.reason}")
         if false:
-            self.set(Type.READY, FALSE, "NotReady", "\n".join(false + unknown))
+            self.set_reason(Ready.NOT_READY, "\n".join(false + unknown))
         elif unknown:
-            self.set(Type.READY, UNKNOWN, "ReadyUnknown", "\n".join(unknown))
+            self.set_reason(Ready.READY_UNKNOWN, "\n".join(unknown))
         else:
-            self.set(Type.READY, TRUE, "Ready")
+            self.set_reason(Ready.READY)

@@ -8,9 +8,10 @@ from captfctl.controller import Result
 from captfctl.decide import Decision, Reason, constants, explain, jitter
 from captfctl.decide.duration import to_seconds
 from captfctl.model import keys
-from captfctl.model.conditions import FALSE, TRUE, UNKNOWN, ConditionValue, Type
-from captfctl.model.events import Action, Note
+from captfctl.model.conditions import FALSE, ConditionValue, Type
+from captfctl.model.events import EventReason
 from captfctl.model.ops import Op
+from captfctl.model.reasons import ApplyJobSucceeded, Deleting, DriftJobSucceeded
 from captfctl.model.terraform import TerraformCluster
 from captfctl.reconcile import credentials
 from captfctl.reconcile.active import CONDITION_OF, provisioning
@@ -76,7 +77,7 @@ def _permission(p: Pass, op: Op) -> Obstacle | None:
             "restore the access, or set spec.deletionPolicy to Retain to keep the infrastructure"
         )
         return Obstacle(
-            constants.GATE_REQUEUE, value=ConditionValue(FALSE, "IdentityNotAllowed", text)
+            constants.GATE_REQUEUE, value=ApplyJobSucceeded.IDENTITY_NOT_ALLOWED.says(text)
         )
     lacking = credentials.missing(p)
     if lacking is None:
@@ -86,7 +87,7 @@ def _permission(p: Pass, op: Op) -> Obstacle | None:
             f"{op.value} waits for {lacking.type}: {lacking.status}/{lacking.reason}: "
             f"{lacking.message}"
         )
-        p.conditions.set(Type.DELETING, TRUE, "Deleting", text)
+        p.conditions.set_reason(Deleting.DELETING, text)
     return Obstacle(constants.GATE_REQUEUE)
 
 
@@ -100,7 +101,7 @@ def _policy(p: Pass, op: Op) -> Obstacle | None:
     problem = "" if op in (Op.DESTROY, Op.RESTORE) else policy_problem(p.policy)
     if not problem:
         return None
-    return Obstacle(constants.RETRY_MAX, value=ConditionValue(FALSE, "JobPolicyInvalid", problem))
+    return Obstacle(constants.RETRY_MAX, value=ApplyJobSucceeded.JOB_POLICY_INVALID.says(problem))
 
 
 def _slot(p: Pass, op: Op) -> Obstacle | None:
@@ -117,7 +118,7 @@ def _waiting(p: Pass, op: Op, wait: Wait, requeue: timedelta) -> Obstacle:
     old = next((c for c in p.before if c.type == kind), None)
     if old is None or old.reason != wait.reason:
         p.env.metrics.lease_wait(p.kind, wait.reason.metric)
-    return Obstacle(requeue, kind, ConditionValue(UNKNOWN, wait.reason, wait.message))
+    return Obstacle(requeue, kind, wait.reason.says(wait.message))
 
 
 def _render(p: Pass, decision: Decision) -> Rendered | Obstacle:
@@ -126,7 +127,7 @@ def _render(p: Pass, decision: Decision) -> Rendered | Obstacle:
     except InputsTooLarge as problem:
         p.inputs_bytes = problem.size
         return Obstacle(
-            constants.RETRY_MAX, value=ConditionValue(FALSE, "InputsTooLarge", str(problem))
+            constants.RETRY_MAX, value=ApplyJobSucceeded.INPUTS_TOO_LARGE.says(str(problem))
         )
     if rendered is not None:
         return rendered
@@ -136,9 +137,9 @@ def _render(p: Pass, decision: Decision) -> Rendered | Obstacle:
             "missing and the current inputs cannot be built; restore the Secrets, or set "
             "spec.deletionPolicy to Retain to keep the infrastructure"
         )
-        return Obstacle(constants.RETRY_MAX, value=ConditionValue(FALSE, "DestroyFailed", text))
+        return Obstacle(constants.RETRY_MAX, value=ApplyJobSucceeded.DESTROY_FAILED.says(text))
     text = "there are no inputs to check with"
-    value = ConditionValue(UNKNOWN, "DurableInputsMissing", text)
+    value = DriftJobSucceeded.DURABLE_INPUTS_MISSING.says(text)
     return Obstacle(constants.RETRY_MAX, Type.DRIFT_JOB_SUCCEEDED, value)
 
 
@@ -187,15 +188,15 @@ def _report_start(p: Pass, decision: Decision, rendered: Rendered, started: Star
         p.env.metrics.force_unlocked(p.kind)
     if rendered.run.op not in (Op.APPLY, Op.PLAN) and not rendered.images.pinned:
         text = f"image {rendered.run.image} runs by its tag: no digest of it is recorded"
-        p.record(Note("DigestUnknown", text, Action.PIN, warning=True, job=job))
+        p.record(EventReason.DIGEST_UNKNOWN.says(text, job=job))
     _report_mismatch(p, rendered, job)
     if decision.reason is Reason.INPUTS_CHANGED and not decision.plan:
         p.env.metrics.inputs_changed(p.kind)
         text = f"the inputs changed to {p.inputs.hash}"
-        p.record(Note("InputsChanged", text, Action.RECONCILE, job=job))
+        p.record(EventReason.INPUTS_CHANGED.says(text, job=job))
     if rendered.run.drift_remediation:
         text = f"Job {job} corrects the drift that was found"
-        p.record(Note("DriftRemediationStarted", text, Action.REMEDIATE, job=job))
+        p.record(EventReason.DRIFT_REMEDIATION_STARTED.says(text, job=job))
 
 
 def _report_mismatch(p: Pass, rendered: Rendered, job: str) -> None:
@@ -207,4 +208,4 @@ def _report_mismatch(p: Pass, rendered: Rendered, job: str) -> None:
             f"the destroy uses the inputs of Job {record.job}, {record.inputs_hash or 'none'}, but "
             f"the state is of {state.inputs_hash}"
         )
-        p.record(Note("DestroyInputsMismatch", text, Action.RUN, warning=True, job=job))
+        p.record(EventReason.DESTROY_INPUTS_MISMATCH.says(text, job=job))

@@ -4,9 +4,10 @@ from captfctl.cluster.reads import find
 from captfctl.controller import Result
 from captfctl.decide import constants
 from captfctl.model import keys
-from captfctl.model.conditions import FALSE, ConditionValue, Type
+from captfctl.model.conditions import Type
 from captfctl.model.core import Job
 from captfctl.model.ops import Op
+from captfctl.model.reasons import InfrastructureHealthy, JobFailure
 from captfctl.model.resources import JOBS, TERRAFORM_CLUSTERS
 from captfctl.model.status import ActiveJob
 from captfctl.reconcile.context import Pass
@@ -37,7 +38,7 @@ def watch(p: Pass, job: Job) -> Result:
     apply_condition = None
     op = op_of(job)
     if stuck is not None and op is not None and CONDITION_OF[op] is Type.APPLY_JOB_SUCCEEDED:
-        apply_condition = ConditionValue(FALSE, "ImagePullFailed", stuck.message)
+        apply_condition = JobFailure.IMAGE_PULL_FAILED.says(stuck.message)
     if op is Op.APPLY and not p.provisioned:
         provisioning(p)
     return finish(p, constants.ACTIVE_JOB_REQUEUE, apply_condition)
@@ -59,7 +60,7 @@ def remove_if_stuck(p: Pass, job: Job) -> Stuck | None:
         return None
     p.record(*stuck.notes)
     if stuck.failed and op is not None:
-        p.set(CONDITION_OF[op], ConditionValue(FALSE, "ImagePullFailed", stuck.message))
+        p.set(CONDITION_OF[op], JobFailure.IMAGE_PULL_FAILED.says(stuck.message))
     if stuck.deleted:
         # `status.activeJob` was emptied on the server before the Job went.
         p.follow()
@@ -96,9 +97,7 @@ def _exists(p: Pass, job: Job) -> bool:
 
 
 def provisioning(p: Pass) -> None:
-    p.conditions.set(
-        Type.INFRASTRUCTURE_HEALTHY, FALSE, "Provisioning", "the first apply is running"
-    )
+    p.conditions.set_reason(InfrastructureHealthy.PROVISIONING, "the first apply is running")
 
 
 def settle(p: Pass) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from captfctl.cluster.errors import Conflict
 from captfctl.controller import Result
 from captfctl.decide import constants
-from captfctl.model.events import Action, Note
+from captfctl.model.events import EventReason
 from captfctl.reconcile import mirror
 from captfctl.reconcile.context import DecideAgain, Pass
 from captfctl.reconcile.finish import finish
@@ -23,7 +23,7 @@ def destroyed(p: Pass) -> Result:
 
     def steps() -> None:
         _remove_everything(p)
-        p.later.append(Note("Destroyed", "the infrastructure is destroyed", Action.DELETE))
+        p.later.append(EventReason.DESTROYED.says("the infrastructure is destroyed"))
         _say_removed(p, "finalizer removed after the destroy")
 
     return _clean_up(p, steps)
@@ -46,7 +46,7 @@ def retained(p: Pass) -> Result:
     def steps() -> None:
         kept = retain(p)
         text = f"nothing was destroyed; {kept}"
-        p.later.append(Note("InfrastructureRetained", text, Action.DELETE))
+        p.later.append(EventReason.INFRASTRUCTURE_RETAINED.says(text))
 
     return _clean_up(p, steps)
 
@@ -89,8 +89,8 @@ def _leave_mirror(p: Pass) -> None:
         raise DecideAgain from problem  # another user came or went: look again
     if gone:
         text = f"Secret {identity.secret} removed with the last user of identity {identity.name}"
-        p.record(Note("MirrorRemoved", text, Action.CREDENTIALS))
+        p.record(EventReason.MIRROR_REMOVED.says(text))
 
 
 def _say_removed(p: Pass, text: str) -> None:
-    p.later.append(Note("FinalizerRemoved", text, Action.DELETE))
+    p.later.append(EventReason.FINALIZER_REMOVED.says(text))

@@ -18,7 +18,7 @@ from captfctl.model.status import Initialization
 from captfctl.model.terraform import JobPolicy, TerraformCluster
 from captfctl.reconcile.env import Env
 from captfctl.reconcile.identity import Identity
-from captfctl.reconcile.owners import KIND, Gate, OwnerLookup, cluster_name
+from captfctl.reconcile.owners import KIND, OwnerLookup, cluster_name
 from captfctl.reconcile.patch import document, merge_patch
 from captfctl.terraform.books.bookkeeping import Bookkeeping
 from captfctl.terraform.contract.effective import ClusterConfig, Flags, cluster_config
@@ -55,7 +55,7 @@ class StateView:
 class Inputs:
     """What the object would be applied with now, or the gate that keeps it from being known."""
 
-    gate: Gate | None = None
+    gate: ConditionValue | None = None
     values: ClusterInputs | None = None
     variables: UserVariables | None = None
     hash: str = ""

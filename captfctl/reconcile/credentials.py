@@ -3,10 +3,11 @@
 import logging
 
 from captfctl.errors import CaptfError
-from captfctl.model.conditions import FALSE, TRUE, UNKNOWN, Type
+from captfctl.model.conditions import TRUE, Type
 from captfctl.model.core import Secret
-from captfctl.model.events import Action, Note
+from captfctl.model.events import EventReason
 from captfctl.model.meta import Condition
+from captfctl.model.reasons import CredentialsMirrored, IdentityAllowed, RunnerRBACReady
 from captfctl.reconcile import identity as identities
 from captfctl.reconcile import mirror, runner_rbac
 from captfctl.reconcile.context import Pass
@@ -23,10 +24,10 @@ def prepare(p: Pass) -> None:
     try:
         verdict = identities.check(p.shared, p.identity, p.owner.namespace)
     except CaptfError as problem:
-        p.conditions.set(Type.IDENTITY_ALLOWED, UNKNOWN, "IdentityCheckFailed", str(problem))
+        p.conditions.set_reason(IdentityAllowed.IDENTITY_CHECK_FAILED, str(problem))
         p.credentials_error = problem
     else:
-        p.conditions.set(Type.IDENTITY_ALLOWED, verdict.status, verdict.reason, verdict.message)
+        p.conditions.set_reason(verdict.reason, verdict.message)
         _count_denial(p, verdict)
         _mirror(p, verdict)
     _rights(p)
@@ -36,8 +37,7 @@ def missing(p: Pass) -> Condition | None:
     """The first of the conditions that keeps a Job from starting; None when none does."""
     for kind in ORDER:
         found = p.conditions[kind]
-        if found is None:
-            return Condition(type=kind, status=UNKNOWN, reason="NotCheckedYet")
+        assert found is not None  # `prepare` sets each, or an earlier one that is not True
         if found.status != TRUE:
             return found
     return None
@@ -45,8 +45,8 @@ def missing(p: Pass) -> Condition | None:
 
 def _count_denial(p: Pass, verdict: identities.Verdict) -> None:
     old = next((c for c in p.before if c.type == Type.IDENTITY_ALLOWED), None)
-    if verdict.denied and (old is None or old.reason != verdict.reason):
-        p.env.metrics.identity_denied(verdict.denied)
+    if verdict.reason.metric and (old is None or old.reason != verdict.reason):
+        p.env.metrics.identity_denied(verdict.reason.metric)
 
 
 def _mirror(p: Pass, verdict: identities.Verdict) -> None:
@@ -56,18 +56,18 @@ def _mirror(p: Pass, verdict: identities.Verdict) -> None:
         else:
             _nothing_to_copy(p, verdict)
     except mirror.ForeignMirror as problem:
-        p.conditions.set(Type.CREDENTIALS_MIRRORED, FALSE, "MirrorFailed", str(problem))
+        p.conditions.set_reason(CredentialsMirrored.MIRROR_FAILED, str(problem))
     except CaptfError as problem:
-        p.conditions.set(Type.CREDENTIALS_MIRRORED, FALSE, "MirrorFailed", str(problem))
+        p.conditions.set_reason(CredentialsMirrored.MIRROR_FAILED, str(problem))
         p.credentials_error = problem
 
 
 def _nothing_to_copy(p: Pass, verdict: identities.Verdict) -> None:
     if verdict.revoked and mirror.revoke(p.env.door, p.owner.namespace, p.identity.name):
         text = f"copy of identity {p.identity.name} removed: {verdict.reason}"
-        p.record(Note("MirrorRemoved", text, Action.CREDENTIALS))
+        p.record(EventReason.MIRROR_REMOVED.says(text))
     text = f"no credentials to copy: {verdict.reason}"
-    p.conditions.set(Type.CREDENTIALS_MIRRORED, UNKNOWN, "MirrorPending", text)
+    p.conditions.set_reason(CredentialsMirrored.MIRROR_PENDING, text)
 
 
 def _bring_up_to_date(p: Pass, source: Secret) -> None:
@@ -75,11 +75,11 @@ def _bring_up_to_date(p: Pass, source: Secret) -> None:
         done = mirror.ensure(p.env.door, p.identity.name, source, p.owner)
         if done.created:
             text = f"identity {p.identity.name} copied to Secret {p.identity.secret}"
-            p.record(Note("MirrorCreated", text, Action.CREDENTIALS))
+            p.record(EventReason.MIRROR_CREATED.says(text))
         if done.repaired:
             text = f"Secret {p.identity.secret} named an earlier object of this name as its user"
-            p.record(Note("OwnerReferencesRepaired", text, Action.CREDENTIALS))
-    p.conditions.set(Type.CREDENTIALS_MIRRORED, TRUE, "Mirrored")
+            p.record(EventReason.OWNER_REFERENCES_REPAIRED.says(text))
+    p.conditions.set_reason(CredentialsMirrored.MIRRORED)
 
 
 def _rights(p: Pass) -> None:
@@ -87,10 +87,7 @@ def _rights(p: Pass) -> None:
     try:
         refusal = runner_rbac.ensure(p.env.door, p.env.cache, p.owner.namespace, account)
     except CaptfError as problem:
-        p.conditions.set(Type.RUNNER_RBAC_READY, FALSE, "RBACFailed", str(problem))
+        p.conditions.set_reason(RunnerRBACReady.RBAC_FAILED, str(problem))
         p.credentials_error = p.credentials_error or problem
         return
-    if refusal is None:
-        p.conditions.set(Type.RUNNER_RBAC_READY, TRUE, "RBACReady")
-    else:
-        p.conditions.set(Type.RUNNER_RBAC_READY, FALSE, refusal.reason, refusal.message)
+    p.set(Type.RUNNER_RBAC_READY, refusal or RunnerRBACReady.RBAC_READY.says())

@@ -2,9 +2,9 @@
 
 from captfctl.controller import Result
 from captfctl.decide import constants
-from captfctl.model.conditions import FALSE, TRUE, Type
-from captfctl.model.events import Action, Note
+from captfctl.model.events import EventReason
 from captfctl.model.ops import Op
+from captfctl.model.reasons import DeletionBlocked, StateReadable
 from captfctl.model.terraform import DeletionPolicy
 from captfctl.reconcile import cleanup
 from captfctl.reconcile.context import Pass
@@ -21,9 +21,9 @@ def before_state(p: Pass) -> Result | None:
         return cleanup.destroyed(p)
     blocking = dependents(p)
     if blocking:
-        p.conditions.set(Type.DELETION_BLOCKED, TRUE, "DependentsExist", blocking)
+        p.conditions.set_reason(DeletionBlocked.DEPENDENTS_EXIST, blocking)
         return finish(p, constants.GATE_REQUEUE)
-    p.conditions.set(Type.DELETION_BLOCKED, FALSE, "NotBlocked")
+    p.conditions.set_reason(DeletionBlocked.NOT_BLOCKED)
     return None
 
 
@@ -43,14 +43,12 @@ def retained_state(p: Pass, found: State | Unreadable) -> Result | None:
     if p.obj.spec.adopt_retained_state:
         count = adopt_retained(p)
         text = f"{count} Secrets kept by the earlier object {uid} now belong to this one"
-        p.record(Note("RetainedStateAdopted", text, Action.RECONCILE))
+        p.record(EventReason.RETAINED_STATE_ADOPTED.says(text))
         return finish(p, constants.LAG_REQUEUE)
     if p.deleting:
         return cleanup.released(p, uid)
-    p.conditions.set(
-        Type.STATE_READABLE,
-        FALSE,
-        "RetainedStateFound",
+    p.conditions.set_reason(
+        StateReadable.RETAINED_STATE_FOUND,
         f"Secrets of this object's names were kept by an earlier object, UID {uid}: set "
         "spec.adoptRetainedState to take them over, or delete those Secrets to start afresh",
     )

@@ -4,13 +4,18 @@ from datetime import timedelta
 
 from captfctl.controller import Result
 from captfctl.model import keys
-from captfctl.model.conditions import FALSE, TRUE, UNKNOWN, ConditionValue, Type
+from captfctl.model.conditions import ConditionValue, Type
 from captfctl.model.ops import Op
+from captfctl.model.reasons import (
+    ApplyJobSucceeded,
+    InputsApplied,
+    JobFailure,
+    Reconciling,
+    Standing,
+)
 from captfctl.reconcile.context import Pass
 from captfctl.terraform.books.results import FinishedRun
 
-_APPLIED = ConditionValue(TRUE, "InputsApplied", "")
-_PENDING = frozenset({"ApplyPending", "AwaitingApproval", "ApplyRunning"})
 NO_REQUEUE = timedelta(0)
 MANUAL_WAIT = (
     "applyPolicy is Manual and this release cannot make plans to approve: what has to be applied "
@@ -46,16 +51,19 @@ def last_apply_failed(p: Pass) -> bool:
 
 def _apply_condition(p: Pass) -> ConditionValue:
     kept = p.conditions[Type.APPLY_JOB_SUCCEEDED]
-    if p.paused and kept is not None and kept.reason == "ImagePullFailed" and not p.kept.unread:
+    if (
+        p.paused
+        and kept is not None
+        and kept.reason == JobFailure.IMAGE_PULL_FAILED
+        and not p.kept.unread
+    ):
         # Its Job was deleted so that it does not hold a move.
-        return ConditionValue(kept.status, kept.reason, kept.message)
+        return ConditionValue.of(kept)
     if _awaits_approval(p):
-        return ConditionValue(UNKNOWN, "PlanAwaitingApproval", MANUAL_WAIT)
+        return ApplyJobSucceeded.PLAN_AWAITING_APPROVAL.says(MANUAL_WAIT)
     interrupted = p.records.marks.interrupted_apply
     if interrupted and not _answered(p.kept.newest(Op.APPLY), interrupted):
-        return ConditionValue(
-            FALSE,
-            "ApplyFailed",
+        return ApplyJobSucceeded.APPLY_FAILED.says(
             f"Job {interrupted}: it ended without telling what it applied; an apply of the current "
             "inputs is due and will stop at a plan that deletes or replaces anything",
         )
@@ -80,37 +88,37 @@ def _answered(newest: FinishedRun | None, interrupted: str) -> bool:
 
 
 def _inputs_applied(p: Pass) -> None:
-    value = _inputs_value(p)
-    if value is None:
+    found = _inputs_value(p)
+    if found is None:
         return
-    p.set(Type.INPUTS_APPLIED, value)
-    if value.reason in _PENDING:
-        message = f"{value.reason}: {value.message}"
-        p.conditions.set(Type.RECONCILING, TRUE, "InputsNotApplied", message)
+    reason, message = found
+    p.conditions.set_reason(reason, message)
+    if reason.bad and reason.standing is not Standing.FAILING:
+        p.conditions.set_reason(Reconciling.INPUTS_NOT_APPLIED, f"{reason}: {message}")
     else:
-        p.conditions.set(Type.RECONCILING, FALSE, "Reconciled")
+        p.conditions.set_reason(Reconciling.RECONCILED)
 
 
-def _inputs_value(p: Pass) -> ConditionValue | None:
+def _inputs_value(p: Pass) -> tuple[InputsApplied, str] | None:
     """10 §17, in its order; None leaves the condition as it is."""
     if p.running_apply:
-        return ConditionValue(FALSE, "ApplyRunning", f"Job {p.running_apply}")
+        return InputsApplied.APPLY_RUNNING, f"Job {p.running_apply}"
     if p.state is None:
         old = p.conditions[Type.INPUTS_APPLIED]
-        if old is None or old.reason != "ApplyRunning":
+        if old is None or old.reason != InputsApplied.APPLY_RUNNING:
             return None
         text = "the apply is over and the state was not read yet"
-        return ConditionValue(UNKNOWN, "InputsUnavailable", text)
+        return InputsApplied.INPUTS_UNAVAILABLE, text
     if p.awaiting_approval:
-        return ConditionValue(FALSE, "AwaitingApproval", p.awaiting_approval)
+        return InputsApplied.AWAITING_APPROVAL, p.awaiting_approval
     if p.inputs.values is None:
-        return ConditionValue(UNKNOWN, "InputsUnavailable", _unavailable(p))
+        return InputsApplied.INPUTS_UNAVAILABLE, _unavailable(p)
     if last_apply_failed(p):
-        return ConditionValue(FALSE, "InputsApplyFailed", "the last apply did not succeed")
+        return InputsApplied.INPUTS_APPLY_FAILED, "the last apply did not succeed"
     applied = p.state.inputs_hash
     if not applied or applied != p.inputs.hash:
-        return ConditionValue(FALSE, "ApplyPending", "the current inputs are not applied yet")
-    return _APPLIED
+        return InputsApplied.APPLY_PENDING, "the current inputs are not applied yet"
+    return InputsApplied.INPUTS_APPLIED, ""
 
 
 def _unavailable(p: Pass) -> str:

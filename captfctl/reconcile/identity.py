@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 from captfctl.cluster.reads import Window
-from captfctl.model.conditions import FALSE, TRUE
 from captfctl.model.core import Secret
 from captfctl.model.identity import TerraformClusterIdentity
 from captfctl.model.names import credentials_mirror
+from captfctl.model.reasons import IdentityAllowed
 from captfctl.model.resources import NAMESPACES, SECRETS, TERRAFORM_CLUSTER_IDENTITIES
 from captfctl.model.terraform import IdentityKind, IdentityRef
 from captfctl.reconcile.selectors import matches, matches_everything
@@ -41,19 +41,17 @@ class Identity:
 class Verdict:
     """What `IdentityAllowed` says. `source`: the Secret to use, when it may be used.
 
-    `revoked`: a mirror made earlier must go. `denied`: the label of `captf_identity_denied_total`.
+    `revoked`: a mirror made earlier must go.
     """
 
-    status: str
-    reason: str
+    reason: IdentityAllowed
     message: str = ""
     source: Secret | None = None
     revoked: bool = False
-    denied: str = ""
 
 
 def _not_found(message: str, *, revoked: bool = False) -> Verdict:
-    return Verdict(FALSE, "IdentityNotFound", message, revoked=revoked, denied="notfound")
+    return Verdict(IdentityAllowed.IDENTITY_NOT_FOUND, message, revoked=revoked)
 
 
 def check(reads: Window, identity: Identity, namespace: str) -> Verdict:
@@ -71,7 +69,7 @@ def check(reads: Window, identity: Identity, namespace: str) -> Verdict:
             f"TerraformClusterIdentity {identity.name} does not allow namespace {namespace}: "
             "see its spec.allowedNamespaces"
         )
-        return Verdict(FALSE, "NamespaceNotAllowed", message, revoked=True, denied="namespace")
+        return Verdict(IdentityAllowed.NAMESPACE_NOT_ALLOWED, message, revoked=True)
     return _source(reads, found)
 
 
@@ -79,12 +77,11 @@ def _local(reads: Window, identity: Identity, namespace: str) -> Verdict:
     secret = reads.find_shared(SECRETS, namespace, identity.name)
     if secret is None:
         return _secret_missing(namespace, identity.name)
-    return Verdict(TRUE, "LocalSecret", source=secret)
+    return Verdict(IdentityAllowed.LOCAL_SECRET, source=secret)
 
 
 def _secret_missing(namespace: str, name: str) -> Verdict:
-    message = f"Secret {namespace}/{name} does not exist"
-    return Verdict(FALSE, "SecretNotFound", message, denied="notfound")
+    return Verdict(IdentityAllowed.SECRET_NOT_FOUND, f"Secret {namespace}/{name} does not exist")
 
 
 def allows(reads: Window, identity: TerraformClusterIdentity, namespace: str) -> bool:
@@ -117,8 +114,8 @@ def _source(reads: Window, identity: TerraformClusterIdentity) -> Verdict:
     missing = missing_keys(identity, secret)
     if missing:
         message = f"Secret {ref.namespace}/{ref.name} lacks required keys: {', '.join(missing)}"
-        return Verdict(FALSE, "CredentialsIncomplete", message)
-    return Verdict(TRUE, "IdentityAllowed", source=secret)
+        return Verdict(IdentityAllowed.CREDENTIALS_INCOMPLETE, message)
+    return Verdict(IdentityAllowed.IDENTITY_ALLOWED, source=secret)
 
 
 def missing_keys(identity: TerraformClusterIdentity, secret: Secret) -> list[str]:

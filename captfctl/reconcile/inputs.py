@@ -3,12 +3,13 @@
 from captfctl.cluster.door import Door
 from captfctl.cluster.reads import find
 from captfctl.model import keys
-from captfctl.model.conditions import FALSE, TRUE, Type
+from captfctl.model.conditions import ConditionValue, Type
 from captfctl.model.core import ConfigMap, Secret
+from captfctl.model.reasons import DependenciesReady
 from captfctl.model.resources import CONFIG_MAPS, SECRETS
 from captfctl.model.roles import Role
 from captfctl.reconcile.context import Inputs, Pass
-from captfctl.reconcile.owners import WAITING_FOR_OWNER, Gate, owner_gone
+from captfctl.reconcile.owners import WAITING_FOR_OWNER, owner_gone
 from captfctl.terraform.contract.build import (
     SOURCE_USER,
     ClusterBuild,
@@ -32,9 +33,9 @@ def build(p: Pass) -> None:
     p.inputs, built = _build(p)
     gate = p.inputs.gate
     if gate is not None:
-        p.conditions.set(Type.DEPENDENCIES_READY, gate.status, gate.reason, gate.message)
+        p.set(Type.DEPENDENCIES_READY, gate)
         return
-    p.conditions.set(Type.DEPENDENCIES_READY, TRUE, "DependenciesReady")
+    p.conditions.set_reason(DependenciesReady.DEPENDENCIES_READY)
     assert built is not None
     _record_endpoint_source(p, built.endpoint_source)
 
@@ -51,14 +52,13 @@ def _build(p: Pass) -> tuple[Inputs, ClusterBuild | None]:
     try:
         variables = _variables(p)
     except VariablesError as problem:
-        gate = Gate(FALSE, problem.reason.value, str(problem))
-        return Inputs(gate=gate), None
+        return Inputs(gate=problem.reason.says(str(problem))), None
     built = build_cluster_inputs(p.obj, cluster, previous_tfvars(p))
     hashed = inputs_hash(p.obj.spec.source.image, built.inputs, variables)
     return Inputs(values=built.inputs, variables=variables, hash=hashed), built
 
 
-def _owner_gate(p: Pass) -> Gate:
+def _owner_gate(p: Pass) -> ConditionValue:
     if p.lookup.gate is not None:
         return p.lookup.gate
     return owner_gone(p.lookup.reference) if p.lookup.reference else WAITING_FOR_OWNER

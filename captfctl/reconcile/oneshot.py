@@ -161,7 +161,9 @@ def _undecided(
     listed = tuple(conditions)
     job = p.books.active.metadata.name if p and p.books and p.books.active else ""
     blocking = None if job else _blocking(listed)
-    reason, text = (blocking.reason, blocking.message) if blocking else ("UpToDate", "")
+    reason, text = (
+        (blocking.reason, blocking.message) if blocking else (Reason.UP_TO_DATE.value, "")
+    )
     if job:
         reason, text = Reason.JOB_ACTIVE.value, f"Job {job} is running"
     return Evaluation(

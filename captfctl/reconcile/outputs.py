@@ -1,8 +1,9 @@
 """Writing what the module's outputs say to the object (60 §8.1)."""
 
 from captfctl.model import keys
-from captfctl.model.conditions import UNKNOWN, Type
-from captfctl.model.events import Action, Note
+from captfctl.model.conditions import Type
+from captfctl.model.events import EventReason
+from captfctl.model.reasons import InfrastructureHealthy
 from captfctl.model.terraform import ControlPlaneEndpoint
 from captfctl.reconcile.context import Pass
 from captfctl.reconcile.inputs import previous_tfvars
@@ -26,7 +27,7 @@ def map_outputs(p: Pass, state: State) -> None:
     if mapped.infrastructure_healthy is not None:
         p.set(Type.INFRASTRUCTURE_HEALTHY, mapped.infrastructure_healthy)
     else:
-        p.conditions.set_default(Type.INFRASTRUCTURE_HEALTHY, UNKNOWN, "WaitingForProvisioning")
+        p.conditions.set_default(InfrastructureHealthy.WAITING_FOR_PROVISIONING)
     if mapped.endpoint_available is not None:
         p.set(Type.ENDPOINT_AVAILABLE, mapped.endpoint_available)
     if mapped.endpoint is not None:
@@ -38,5 +39,5 @@ def map_outputs(p: Pass, state: State) -> None:
     p.obj.status.exports = mapped.exports
     if mapped.provisioned and not p.provisioned:
         p.latch_provisioned()
-        p.later.append(Note("Provisioned", "the infrastructure is provisioned", Action.RECONCILE))
+        p.later.append(EventReason.PROVISIONED.says("the infrastructure is provisioned"))
     p.later.extend(mapped.notes)

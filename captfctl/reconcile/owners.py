@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 from captfctl.model import keys
 from captfctl.model.capi import Cluster
-from captfctl.model.conditions import FALSE, UNKNOWN
+from captfctl.model.conditions import ConditionValue
 from captfctl.model.meta import OwnerReference
+from captfctl.model.reasons import DependenciesReady
 from captfctl.model.resources import CAPI, INFRASTRUCTURE
 from captfctl.model.terraform import TerraformCluster
 from captfctl.reconcile.cache import CacheReader
@@ -15,22 +16,13 @@ KIND = "TerraformCluster"
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
-    """An unmet dependency: what `DependenciesReady` says about it."""
-
-    status: str
-    reason: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
 class OwnerLookup:
     """`reference`: the object has an owner reference to a Cluster. `cluster`: that Cluster, when it
-    exists and may own the object. `gate`: why it may not."""
+    exists and may own the object. `gate`: why it may not, for `DependenciesReady`."""
 
     reference: OwnerReference | None
     cluster: Cluster | None = None
-    gate: Gate | None = None
+    gate: ConditionValue | None = None
 
     @property
     def name(self) -> str:
@@ -38,8 +30,8 @@ class OwnerLookup:
         return self.reference.name if self.reference else ""
 
 
-WAITING_FOR_OWNER = Gate(
-    UNKNOWN, "WaitingForOwner", "Cluster API has not set the owner reference of a Cluster yet"
+WAITING_FOR_OWNER = DependenciesReady.WAITING_FOR_OWNER.says(
+    "Cluster API has not set the owner reference of a Cluster yet"
 )
 
 
@@ -54,16 +46,14 @@ def look_up(cache: CacheReader, obj: TerraformCluster) -> OwnerLookup:
     problem = _mismatch(obj, reference, cluster)
     if problem:
         message = f"{CLUSTER_KIND} {cluster.metadata.name}: {problem}"
-        return OwnerLookup(reference, gate=Gate(FALSE, "OwnerMismatch", message))
+        return OwnerLookup(reference, gate=DependenciesReady.OWNER_MISMATCH.says(message))
     return OwnerLookup(reference, cluster)
 
 
-def owner_gone(reference: OwnerReference) -> Gate:
+def owner_gone(reference: OwnerReference) -> ConditionValue:
     """The gate of an object whose Cluster does not exist."""
-    return Gate(
-        FALSE,
-        "OwnerNotFound",
-        f"{CLUSTER_KIND} {reference.name}, which owns this object, does not exist",
+    return DependenciesReady.OWNER_NOT_FOUND.says(
+        f"{CLUSTER_KIND} {reference.name}, which owns this object, does not exist"
     )
 
 

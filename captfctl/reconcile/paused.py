@@ -2,7 +2,7 @@
 
 from captfctl.controller import Result
 from captfctl.decide import constants
-from captfctl.model.conditions import TRUE, Type
+from captfctl.model.reasons import Deleting
 from captfctl.reconcile import active, bookkeeping
 from captfctl.reconcile.context import Pass
 from captfctl.reconcile.finish import finish
@@ -11,10 +11,8 @@ from captfctl.reconcile.finish import finish
 def paused_branch(p: Pass) -> Result:
     """The pass of a paused object after its setup."""
     if p.deleting:
-        p.conditions.set(
-            Type.DELETING,
-            TRUE,
-            "Deleting",
+        p.conditions.set_reason(
+            Deleting.DELETING,
             "waits until the object is no longer paused: a paused object is not destroyed",
         )
     books = bookkeeping.keep(p)

@@ -8,15 +8,15 @@ from captfctl.controller import Result
 from captfctl.decide import constants
 from captfctl.errors import CaptfError
 from captfctl.model import keys
-from captfctl.model.conditions import FALSE, TRUE, Type
-from captfctl.model.events import Action, Note
+from captfctl.model.conditions import FALSE, TRUE, ConditionValue, Type
+from captfctl.model.events import EventReason, Note
+from captfctl.model.reasons import Paused, Ready
 from captfctl.model.resources import TERRAFORM_CLUSTERS
 from captfctl.model.terraform import TerraformCluster
 from captfctl.reconcile import owners
 from captfctl.reconcile.context import Pass
 from captfctl.reconcile.dependents import dependents
 from captfctl.reconcile.env import Env
-from captfctl.reconcile.owners import Gate
 from captfctl.reconcile.retain import retain
 from captfctl.reconcile.sweep import sweep_quietly
 from captfctl.reconcile.transitions import notes
@@ -72,11 +72,9 @@ def _convert_foreground_deletion(p: Pass) -> None:
         return
     p.write_now(lambda obj: obj.metadata.finalizers.remove(keys.FOREGROUND_DELETION))
     p.record(
-        Note(
-            "ForegroundDeletionConverted",
+        EventReason.FOREGROUND_DELETION_CONVERTED.says(
             f"finalizer {keys.FOREGROUND_DELETION} taken off: what the destroy needs must outlive "
-            "the request to delete",
-            Action.DELETE,
+            "the request to delete"
         )
     )
 
@@ -91,7 +89,7 @@ def _externally_managed(p: Pass) -> Result:
     p.drop_finalizer()
     p.persist()
     text = f"externally managed: nothing was destroyed; {kept}"
-    p.record(Note("ExternallyManagedReleased", text, Action.DELETE))
+    p.record(EventReason.EXTERNALLY_MANAGED_RELEASED.says(text))
     _let_go(p)
     return DONE
 
@@ -111,12 +109,12 @@ def _owner_stage(p: Pass) -> Result | None:
     return after(constants.GATE_REQUEUE) if p.lookup.reference is None else DONE
 
 
-def close_gate(p: Pass, gate: Gate) -> None:
+def close_gate(p: Pass, gate: ConditionValue) -> None:
     """`DependenciesReady`, and `Ready` while the object was never ready (31 §2.1)."""
-    p.conditions.set(Type.DEPENDENCIES_READY, gate.status, gate.reason, gate.message)
+    p.set(Type.DEPENDENCIES_READY, gate)
     if not p.provisioned:
-        reason = "NotReady" if gate.status == FALSE else "ReadyUnknown"
-        p.conditions.set(Type.READY, gate.status, reason, f"{gate.reason}: {gate.message}")
+        reason = Ready.NOT_READY if gate.status == FALSE else Ready.READY_UNKNOWN
+        p.conditions.set_reason(reason, f"{gate.reason}: {gate.message}")
 
 
 def _nothing_to_take_down(p: Pass) -> bool:
@@ -157,7 +155,7 @@ def _release(p: Pass) -> Result:
     p.drop_finalizer()
     p.persist()
     text = "finalizer removed: it has no owner, and nothing was ever created"
-    p.record(Note("FinalizerRemoved", text, Action.DELETE))
+    p.record(EventReason.FINALIZER_REMOVED.says(text))
     _let_go(p)
     return DONE
 
@@ -174,9 +172,9 @@ def _resumed(p: Pass) -> bool:
     cause = owners.paused_by(p.obj, p.lookup.cluster)
     p.paused = bool(cause)
     if cause:
-        p.conditions.set(Type.PAUSED, TRUE, "Paused", cause)
+        p.conditions.set_reason(Paused.PAUSED, cause)
     else:
-        p.conditions.set(Type.PAUSED, FALSE, "NotPaused")
+        p.conditions.set_reason(Paused.NOT_PAUSED)
     if p.paused == was:
         return False
     p.persist()
@@ -186,5 +184,5 @@ def _resumed(p: Pass) -> bool:
 
 def _pause_note(cause: str) -> Note:
     if cause:
-        return Note("Paused", f"no Job starts while {cause}", Action.RECONCILE)
-    return Note("Resumed", "no longer paused", Action.RECONCILE)
+        return EventReason.PAUSED.says(f"no Job starts while {cause}")
+    return EventReason.RESUMED.says("no longer paused")

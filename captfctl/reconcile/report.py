@@ -5,6 +5,7 @@ from datetime import datetime
 from captfctl.model.conditions import FALSE, TRUE, Type
 from captfctl.model.meta import Condition
 from captfctl.model.ops import Op
+from captfctl.model.reasons import OutputsValid, StateReadable, known
 from captfctl.reconcile.context import Pass
 from captfctl.reconcile.metrics import Gauges
 from captfctl.reconcile.transitions import changed, notes
@@ -23,13 +24,11 @@ def transitions(p: Pass) -> None:
 
 
 def _count(p: Pass, condition: Condition) -> None:
-    if condition.status != FALSE:
-        return
-    if condition.type == Type.STATE_READABLE:
-        reason = condition.reason.removeprefix("State").lower()
-        p.env.metrics.state_unreadable(p.kind, reason)
-    elif condition.type == Type.OUTPUTS_VALID:
-        p.env.metrics.outputs_invalid(p.kind, condition.reason)
+    match known(condition.type, condition.reason):
+        case StateReadable(metric=label) if label:
+            p.env.metrics.state_unreadable(p.kind, label)
+        case OutputsValid(metric=label) if label:
+            p.env.metrics.outputs_invalid(p.kind, label)
 
 
 def show(p: Pass) -> None:

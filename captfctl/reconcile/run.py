@@ -5,8 +5,7 @@ from datetime import timedelta
 
 from captfctl.controller import Result
 from captfctl.decide import Action, Decision, Reason, constants, decide_op
-from captfctl.model.events import Action as EventAction
-from captfctl.model.events import Note
+from captfctl.model.events import EventReason
 from captfctl.model.meta import ObjectMeta
 from captfctl.reconcile import (
     active,
@@ -104,4 +103,4 @@ def _repair_owner_references(p: Pass) -> None:
     replaced = repair_owner_references(p.env.door, p.owner, state).replaced
     if replaced:
         text = f"{replaced} Secrets named an earlier object of this name as their owner"
-        p.record(Note("OwnerReferencesRepaired", text, EventAction.CREDENTIALS))
+        p.record(EventReason.OWNER_REFERENCES_REPAIRED.says(text))

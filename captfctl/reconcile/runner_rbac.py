@@ -1,13 +1,13 @@
 """The ServiceAccount that Jobs run as, and its rights in the namespace (50 §19)."""
 
-from dataclasses import dataclass
-
 from captfctl.cluster.door import Door
 from captfctl.cluster.errors import AlreadyExists, Conflict, NotFound
 from captfctl.cluster.reads import find
 from captfctl.model import keys
+from captfctl.model.conditions import ConditionValue
 from captfctl.model.core import RoleBinding, RoleRef, ServiceAccount, Subject
 from captfctl.model.meta import ObjectMeta
+from captfctl.model.reasons import RunnerRBACReady
 from captfctl.model.resources import ROLE_BINDINGS, SERVICE_ACCOUNTS
 from captfctl.reconcile.cache import CacheReader
 from captfctl.terraform.job.policy import SERVICE_ACCOUNT
@@ -19,16 +19,9 @@ _ATTEMPTS = 5
 _MANAGED = {keys.MANAGED: keys.TRUE}
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why the runner's rights are not in place: reason and message of `RunnerRBACReady`."""
-
-    reason: str
-    message: str
-
-
-def ensure(door: Door, cache: CacheReader, namespace: str, account: str) -> Refusal | None:
-    """Make sure that Jobs can run as `account`; None when they can. Raises the door's errors."""
+def ensure(door: Door, cache: CacheReader, namespace: str, account: str) -> ConditionValue | None:
+    """Make sure that Jobs can run as `account`: None when they can, else what `RunnerRBACReady`
+    says. Raises the door's errors."""
     if account == SERVICE_ACCOUNT:
         _ensure_account(door, cache, namespace)
     elif refusal := _check_override(door, namespace, account):
@@ -50,15 +43,19 @@ def _ensure_account(door: Door, cache: CacheReader, namespace: str) -> None:
         return  # the cache is behind, or somebody made it by hand
 
 
-def _check_override(door: Door, namespace: str, name: str) -> Refusal | None:
+def _check_override(door: Door, namespace: str, name: str) -> ConditionValue | None:
     account = find(door, SERVICE_ACCOUNTS, namespace, name)
     if account is not None and account.metadata.labels.get(keys.RUNNER) == keys.TRUE:
         return None
     problem = "does not exist" if account is None else f"lacks the label {keys.RUNNER}=true"
-    return Refusal("ServiceAccountNotOptedIn", f"ServiceAccount {namespace}/{name} {problem}")
+    return RunnerRBACReady.SERVICE_ACCOUNT_NOT_OPTED_IN.says(
+        f"ServiceAccount {namespace}/{name} {problem}"
+    )
 
 
-def _ensure_binding(door: Door, cache: CacheReader, namespace: str, account: str) -> Refusal | None:
+def _ensure_binding(
+    door: Door, cache: CacheReader, namespace: str, account: str
+) -> ConditionValue | None:
     subject = Subject(kind="ServiceAccount", name=account, namespace=namespace)
     cached = cache.role_binding(namespace, BINDING)
     if cached is not None and cached.role_ref == CLUSTER_ROLE and subject in cached.subjects:
@@ -71,15 +68,14 @@ def _ensure_binding(door: Door, cache: CacheReader, namespace: str, account: str
     raise Conflict(f"RoleBinding {namespace}/{BINDING} keeps changing while a subject is added")
 
 
-def _bind(door: Door, namespace: str, subject: Subject) -> Refusal | None:
+def _bind(door: Door, namespace: str, subject: Subject) -> ConditionValue | None:
     binding = find(door, ROLE_BINDINGS, namespace, BINDING)
     if binding is None:
         door.create(ROLE_BINDINGS, _fresh(namespace, [subject]), namespace)
         return None
     meta = binding.metadata
     if meta.labels.get(keys.MANAGED) != keys.TRUE:
-        return Refusal(
-            "RBACFailed",
+        return RunnerRBACReady.RBAC_FAILED.says(
             f"RoleBinding {namespace}/{BINDING} was made by somebody else (no label "
             f"{keys.MANAGED}=true), so it is not changed; rename or delete it",
         )

@@ -1,7 +1,7 @@
 """The beginning of a pass proper (10 §5)."""
 
 from captfctl.model import keys, names
-from captfctl.model.conditions import FALSE, TRUE, UNKNOWN, Type
+from captfctl.model.reasons import Deleting, DeletionBlocked, DriftDetected, Paused
 from captfctl.model.resources import TERRAFORM_CLUSTER_IDENTITIES
 from captfctl.reconcile.context import Pass
 from captfctl.runs.reader import own_jobs
@@ -16,7 +16,7 @@ def set_up(p: Pass) -> None:
     changed = p.changed
     _first_visit(p)
     if p.deleting:
-        p.conditions.set(Type.DELETING, TRUE, "Deleting")
+        p.conditions.set_reason(Deleting.DELETING)
     status = p.obj.status
     status.observed_generation = p.obj.metadata.generation
     status.state_secret_suffix = p.owner.suffix
@@ -27,10 +27,10 @@ def set_up(p: Pass) -> None:
 
 
 def _first_visit(p: Pass) -> None:
-    p.conditions.set_default(Type.PAUSED, FALSE, "NotPaused")
-    p.conditions.set_default(Type.DELETING, FALSE, "NotDeleting")
-    p.conditions.set_default(Type.DRIFT_DETECTED, UNKNOWN, "DriftNotChecked")
-    p.conditions.set_default(Type.DELETION_BLOCKED, FALSE, "NotBlocked")
+    p.conditions.set_default(Paused.NOT_PAUSED)
+    p.conditions.set_default(Deleting.NOT_DELETING)
+    p.conditions.set_default(DriftDetected.DRIFT_NOT_CHECKED)
+    p.conditions.set_default(DeletionBlocked.NOT_BLOCKED)
 
 
 def _read(p: Pass, *, soon: bool) -> None:

@@ -8,9 +8,10 @@ from datetime import datetime
 
 from captfctl.cluster.errors import Conflict
 from captfctl.model import keys
-from captfctl.model.conditions import FALSE, TRUE, UNKNOWN, Type
-from captfctl.model.events import Action, Note
+from captfctl.model.conditions import Type
+from captfctl.model.events import EventReason
 from captfctl.model.ops import Op
+from captfctl.model.reasons import InfrastructureHealthy, OutputsValid, StateReadable
 from captfctl.model.terraform import TerraformCluster
 from captfctl.reconcile.context import DecideAgain, Pass, StateView
 from captfctl.reconcile.outputs import map_outputs
@@ -34,12 +35,12 @@ def take_over(p: Pass, found: State | Unreadable) -> None:
 
 def _unreadable(p: Pass, found: Unreadable) -> None:
     verdict = _verdict(p, found)
-    if verdict.reason == "ApplyOutcomeUnknown" and _confirmed(p):
+    if verdict.reason == StateReadable.APPLY_OUTCOME_UNKNOWN and _confirmed(p):
         verdict = _verdict(p, found)
-    p.conditions.set(Type.STATE_READABLE, verdict.status, verdict.reason, verdict.message)
+    p.conditions.set_reason(verdict.reason, verdict.message)
     if found.problem is StateProblem.NO_STATE and not verdict.held:
-        p.conditions.set_default(Type.OUTPUTS_VALID, UNKNOWN, "OutputsPending")
-        p.conditions.set_default(Type.INFRASTRUCTURE_HEALTHY, UNKNOWN, "WaitingForProvisioning")
+        p.conditions.set_default(OutputsValid.OUTPUTS_PENDING)
+        p.conditions.set_default(InfrastructureHealthy.WAITING_FOR_PROVISIONING)
     p.state = StateView(None, verdict.held)
 
 
@@ -103,9 +104,9 @@ def _report(p: Pass) -> None:
     """A foreign lock does not stop Jobs: they wait for it, and fail if it stays (10 §7.13)."""
     lock = p.kept.lock
     if lock is not None and lock.holder is LockHolder.FOREIGN:
-        p.conditions.set(Type.STATE_READABLE, FALSE, "StateLocked", lock.message)
+        p.conditions.set_reason(StateReadable.STATE_LOCKED, lock.message)
     else:
-        p.conditions.set(Type.STATE_READABLE, TRUE, "StateRead")
+        p.conditions.set_reason(StateReadable.STATE_READ)
 
 
 def _adopt(p: Pass, found: State) -> State | Unreadable:
@@ -119,7 +120,7 @@ def _adopt(p: Pass, found: State) -> State | Unreadable:
     taken = adopt(p.env.door, p.owner, found, AdoptionSource(run.name, hashed))
     if isinstance(taken, State):
         text = f"the state is the result of Job {run.name}, inputs {hashed or 'unknown'}"
-        p.record(Note("StateAdopted", text, Action.RECONCILE, job=run.name))
+        p.record(EventReason.STATE_ADOPTED.says(text, job=run.name))
     return taken
 
 
@@ -147,7 +148,7 @@ def _count_refreshes(p: Pass) -> None:
 def pending(p: Pass) -> bool:
     """Whether the module reports that the infrastructure is still coming up."""
     health = p.conditions[Type.INFRASTRUCTURE_HEALTHY]
-    return health is not None and health.status == FALSE and health.reason == "InstancePending"
+    return health is not None and health.reason == InfrastructureHealthy.INSTANCE_PENDING
 
 
 def _later(moment: datetime | None, than: datetime | None) -> bool:

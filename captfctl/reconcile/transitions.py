@@ -2,62 +2,18 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from captfctl.model.conditions import FALSE, NEGATIVE, TRUE, UNKNOWN, Type
-from captfctl.model.events import Action, Note
+from captfctl.model.conditions import FALSE, NEGATIVE, TRUE, Type
+from captfctl.model.events import EventReason, Note
 from captfctl.model.meta import Condition
+from captfctl.model.reasons import WaitReason, known
 
-WAITS = frozenset(
-    {
-        "WaitingForRunLease",
-        "WaitingForClusterOperation",
-        "WaitingForMachineOperations",
-        "WaitingForJobSlot",
-    }
-)
 REMEDIATION_MARK = "; remediation Job "
 
-_BAD_UNKNOWN = frozenset({"IdentityCheckFailed", "HealthUnknown", "DurableInputsMissing"})
-_NEVER_WARNING = frozenset(
-    {
-        "ReadyUnknown",
-        "MirrorPending",
-        "NoApplyYet",
-        "StateNotFound",
-        "OutputsPending",
-        "Provisioning",
-        "InstancePending",
-        "DriftNotChecked",
-        "DriftJobRunning",
-        "NotBlocked",
-        "PlanAwaitingApproval",
-        "PlanChanged",
-        "AutoscalingDisabled",
-        "NotDeleting",
-        "Deleting",
-    }
-)
-# Said elsewhere: `Paused` by the preamble, outcomes of Jobs by bookkeeping; the last two never.
+# `Paused` is told by the preamble; the other two never are.
 _SILENT = frozenset({Type.PAUSED, Type.INPUTS_APPLIED, Type.RECONCILING})
 _JOB_TYPES = frozenset(
     {Type.APPLY_JOB_SUCCEEDED, Type.DRIFT_JOB_SUCCEEDED, Type.RESTORE_JOB_SUCCEEDED}
 )
-_STATE_REASONS = {
-    "StateLost": "StateLost",
-    "ApplyOutcomeUnknown": "StateLost",
-    "StateLocked": "StateLocked",
-    "RetainedStateFound": "RetainedStateFound",
-}
-
-
-def is_bad(condition: Condition, before: Condition | None = None) -> bool:
-    """Whether a transition to this condition deserves a Warning (31 §5.1.3 to 5)."""
-    if condition.reason in _NEVER_WARNING or condition.reason.startswith("WaitingFor"):
-        return False
-    if condition.type == Type.READY:
-        return before is not None and before.status == TRUE and condition.status != TRUE
-    if condition.status == UNKNOWN:
-        return condition.reason in _BAD_UNKNOWN
-    return condition.status == (TRUE if condition.type in NEGATIVE else FALSE)
 
 
 def changed(before: Condition | None, after: Condition) -> bool:
@@ -88,10 +44,20 @@ def _note(before: Condition | None, after: Condition) -> Note | None:
 def _generic(before: Condition | None, after: Condition) -> Note | None:
     if not changed(before, after):
         return None
-    bad = is_bad(after, before)
+    bad = _warns(before, after)
     if before is None and not bad:
         return None
-    return Note("ConditionChanged", describe(after), Action.RECONCILE, warning=bad)
+    return EventReason.CONDITION_CHANGED.says(describe(after), warning=bad)
+
+
+def _warns(before: Condition | None, after: Condition) -> bool:
+    """As the table says; `Ready` warns only when it is lost."""
+    if after.type == Type.READY and (before is None or before.status != TRUE):
+        return False
+    reason = known(after.type, after.reason)
+    if reason is not None:
+        return reason.warning
+    return after.status == (TRUE if after.type in NEGATIVE else FALSE)
 
 
 def describe(condition: Condition) -> str:
@@ -100,21 +66,21 @@ def describe(condition: Condition) -> str:
     return f"{text}: {condition.message}" if condition.message else text
 
 
+def _event(after: Condition) -> EventReason:
+    """The event that the table names for the reason."""
+    reason = known(after.type, after.reason)
+    return reason.event if reason is not None else EventReason.CONDITION_CHANGED
+
+
 def _job_condition(before: Condition | None, after: Condition) -> Note | None:
     """Waits, and starts that failed without a Job; a finished Job has its own event."""
-    if after.reason in WAITS:
-        if not changed(before, after):
-            return None
-        return Note(after.reason, describe(after), Action.RUN)
+    if isinstance(known(after.type, after.reason), WaitReason):
+        return _event(after).says(describe(after)) if changed(before, after) else None
     if after.status != FALSE or after.message.startswith("Job "):
         return None
-    if before is not None and not changed(before, after) and before.message == after.message:
-        return None
-    if after.reason == "DestructivePlanBlocked":
-        return Note("DestructivePlanBlocked", describe(after), Action.PLAN, warning=True)
-    if after.type == Type.APPLY_JOB_SUCCEEDED:
-        return Note("JobFailed", describe(after), Action.RUN, warning=True)
-    return _generic(before, after)
+    if after.type != Type.APPLY_JOB_SUCCEEDED:
+        return _generic(before, after)
+    return _event(after).says(describe(after)) if _again(before, after) else None
 
 
 def _again(before: Condition | None, after: Condition) -> bool:
@@ -124,32 +90,26 @@ def _again(before: Condition | None, after: Condition) -> bool:
     return after.status == FALSE and before is not None and before.message != after.message
 
 
-def _renamed(reason: Callable[[Condition], str], action: Action) -> Callable[..., Note | None]:
-    """Events with a reason of their own while the condition is False, else the general rule."""
-
-    def note(before: Condition | None, after: Condition) -> Note | None:
-        if after.status != FALSE:
-            return _generic(before, after)
-        if not _again(before, after):
-            return None
-        return Note(reason(after), describe(after), action, warning=True)
-
-    return note
+def _repeated(before: Condition | None, after: Condition) -> Note | None:
+    """While the condition is False, another message of the same problem is told, too."""
+    if after.status != FALSE:
+        return _generic(before, after)
+    return _event(after).says(describe(after)) if _again(before, after) else None
 
 
 def _health(before: Condition | None, after: Condition) -> Note | None:
     if before is not None and changed(before, after):
         if after.status == TRUE:
-            return Note("InstanceHealthy", describe(after), Action.RECONCILE)
+            return EventReason.INSTANCE_HEALTHY.says(describe(after))
         if before.status == TRUE:
-            return Note("InstanceUnhealthy", describe(after), Action.RECONCILE, warning=True)
+            return EventReason.INSTANCE_UNHEALTHY.says(describe(after))
     return _generic(before, after)
 
 
 def _deleting(before: Condition | None, after: Condition) -> Note | None:
     if after.status != TRUE or (before is not None and before.status == TRUE):
         return None
-    return Note("DeletionStarted", "deletion of the object was requested", Action.DELETE)
+    return EventReason.DELETION_STARTED.says("deletion of the object was requested")
 
 
 def drift_summary(message: str) -> str:
@@ -164,20 +124,16 @@ def _drift(before: Condition | None, after: Condition) -> Note | None:
             and before.status == TRUE
             and drift_summary(before.message) == drift_summary(after.message)
         )
-        if told:
-            return None
-        return Note("DriftDetected", describe(after), Action.RECONCILE, warning=True)
+        return None if told else _event(after).says(describe(after))
     if before is not None and before.status == TRUE and after.status == FALSE:
-        return Note("DriftResolved", describe(after), Action.RECONCILE)
+        return EventReason.DRIFT_RESOLVED.says(describe(after))
     return _generic(before, after)
 
 
 _OWN: dict[str, Callable[[Condition | None, Condition], Note | None]] = {
-    Type.STATE_READABLE: _renamed(
-        lambda c: _STATE_REASONS.get(c.reason, "StateUnreadable"), Action.RECONCILE
-    ),
-    Type.OUTPUTS_VALID: _renamed(lambda _: "OutputsInvalid", Action.RECONCILE),
-    Type.IDENTITY_ALLOWED: _renamed(lambda _: "IdentityNotAllowed", Action.CREDENTIALS),
+    Type.STATE_READABLE: _repeated,
+    Type.OUTPUTS_VALID: _repeated,
+    Type.IDENTITY_ALLOWED: _repeated,
     Type.INFRASTRUCTURE_HEALTHY: _health,
     Type.DELETING: _deleting,
     Type.DRIFT_DETECTED: _drift,

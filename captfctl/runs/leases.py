@@ -13,9 +13,10 @@ from captfctl.cluster.errors import ApiError
 from captfctl.model import keys, names
 from captfctl.model.core import Job, Lease
 from captfctl.model.owner import Owner
+from captfctl.model.reasons import WaitReason
 from captfctl.runs.lease_store import LeaseClaim, LeaseKind, LeaseStore, Taken, operation_of
 from captfctl.runs.reader import JobsReader
-from captfctl.runs.waits import Wait, WaitReason
+from captfctl.runs.waits import Wait
 from captfctl.terraform.books.results import is_finished, op_of
 
 __all__ = ["LeaseClaim", "Leases"]

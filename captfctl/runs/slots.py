@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from captfctl.model.core import Job
 from captfctl.model.ops import Op
 from captfctl.model.owner import Owner
+from captfctl.model.reasons import WaitReason
 from captfctl.runs.reader import JobsReader
-from captfctl.runs.waits import Wait, WaitReason
+from captfctl.runs.waits import Wait
 from captfctl.terraform.books.results import is_finished
 
 _BACKGROUND_PERCENT = 80

@@ -21,7 +21,7 @@ from captfctl.cluster.errors import (
 from captfctl.cluster.reads import SharedReads, Window
 from captfctl.model import keys, names
 from captfctl.model.core import Job, Lease
-from captfctl.model.events import Note
+from captfctl.model.events import EventReason, Note
 from captfctl.model.meta import ObjectMeta, whole_seconds
 from captfctl.model.ops import Op
 from captfctl.model.owner import Owner
@@ -282,11 +282,11 @@ class Starter:
 
     def _notes(self, run: RunSpec, explanation: str, lock: StateLock | None) -> tuple[Note, ...]:
         text = f"{run.op} attempt {run.attempt} with image {run.image}: {explanation}"
-        notes = [Note("JobCreated", text, job=run.name)]
+        notes = [EventReason.JOB_CREATED.says(text, job=run.name)]
         if run.force_unlock:
             holder = lock.who if lock and lock.who else "unknown"
             text = f"the run removes the state lock {run.force_unlock} of {holder}, which is gone"
-            notes.append(Note("ForceUnlocked", text, warning=True, job=run.name))
+            notes.append(EventReason.FORCE_UNLOCKED.says(text, job=run.name))
         return tuple(notes)
 
 

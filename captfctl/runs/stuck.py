@@ -12,7 +12,7 @@ from captfctl.cluster.errors import NotFound
 from captfctl.model import names
 from captfctl.model.conditions import cut
 from captfctl.model.core import ContainerStateWaiting, Job, Pod
-from captfctl.model.events import Note
+from captfctl.model.events import EventReason, Note
 from captfctl.model.ops import Op
 from captfctl.model.owner import Owner
 from captfctl.model.resources import JOBS, SECRETS
@@ -116,8 +116,8 @@ class _Check:
                 propagation=Propagation.BACKGROUND,
             )
 
-    def note(self, reason: str, text: str) -> Note:
-        return Note(reason, text, warning=True, job=self.job.metadata.name)
+    def note(self, reason: EventReason, text: str) -> Note:
+        return reason.says(text, job=self.job.metadata.name)
 
 
 def check_stuck(
@@ -165,7 +165,7 @@ def _missing_secret(check: _Check) -> Stuck | None:
     if not check.remove():
         return None
     text = f"Job {check.job.metadata.name} had no Secret with its inputs and could not start"
-    note = check.note("StuckJobDeleted", text)
+    note = check.note(EventReason.STUCK_JOB_DELETED, text)
     return Stuck(StuckKind.MISSING_SECRET, deleted=True, message=text, notes=(note,))
 
 
@@ -195,7 +195,7 @@ def _container_config(check: _Check) -> Stuck | None:
             f"Job {check.job.metadata.name} could not start: {waiting.reason}: "
             f"{cut(waiting.message, _MESSAGE_MAX)}"
         )
-        note = check.note("StuckJobDeleted", text)
+        note = check.note(EventReason.STUCK_JOB_DELETED, text)
         return Stuck(StuckKind.CONTAINER_CONFIG, deleted=True, message=text, notes=(note,))
     return None
 
@@ -236,5 +236,5 @@ def _fall_back(check: _Check, image: str, problem: str, next_image: str) -> Stuc
         f"image {image} cannot be pulled ({problem}): Job {check.job.metadata.name} is deleted, "
         f"the next one runs {next_image}"
     )
-    note = check.note("ImagePullFallback", text)
+    note = check.note(EventReason.IMAGE_PULL_FALLBACK, text)
     return Stuck(StuckKind.IMAGE_PULL, deleted=True, message=text, notes=(note,))

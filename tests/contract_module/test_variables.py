@@ -5,9 +5,10 @@ import pytest
 
 from captfctl.model.core import ConfigMap, Secret
 from captfctl.model.meta import ObjectMeta
+from captfctl.model.reasons import DependenciesReady
 from captfctl.model.roles import Role
 from captfctl.model.terraform import NameRef, VariableFormat, VariablesSource
-from captfctl.terraform.contract.errors import GateReason, VariablesError, VariablesSourceNotFound
+from captfctl.terraform.contract.errors import VariablesError, VariablesSourceNotFound
 from captfctl.terraform.contract.jsontext import Number
 from captfctl.terraform.contract.variables import (
     SourceKind,
@@ -81,7 +82,7 @@ def test_binary_data_of_a_config_map_comes_after_its_data():
 def test_a_source_must_exist_and_be_labelled(obj, words):
     with pytest.raises(VariablesSourceNotFound, match=words) as caught:
         merge(obj)
-    assert caught.value.reason is GateReason.SOURCE_NOT_FOUND
+    assert caught.value.reason is DependenciesReady.VARIABLES_SOURCE_NOT_FOUND
     assert "spec.variablesFrom[0]" in str(caught.value)
     assert merge(obj, optional=True) == {}
 
@@ -94,7 +95,7 @@ def test_a_source_is_named_by_its_place_in_the_list():
 def test_a_value_that_is_not_utf8_is_refused_without_being_shown():
     with pytest.raises(VariablesError) as caught:
         merge(secret({"password": SECRET_TEXT.encode() + b"\xff"}))
-    assert caught.value.reason is GateReason.INVALID
+    assert caught.value.reason is DependenciesReady.VARIABLES_INVALID
     assert "password" in str(caught.value)
     assert SECRET_TEXT not in str(caught.value)
 

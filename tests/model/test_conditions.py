@@ -15,6 +15,7 @@ from captfctl.model.conditions import (
     find,
 )
 from captfctl.model.meta import Condition
+from captfctl.model.reasons import Deleting, Paused, Ready, StateReadable
 
 NOW = datetime(2026, 9, 25, 12, 0, 0, 123456, tzinfo=UTC)
 EARLIER = datetime(2026, 9, 25, 11, 0, 0, tzinfo=UTC)
@@ -47,16 +48,17 @@ def test_a_condition_carries_the_generation_it_was_made_for():
 
 
 @pytest.mark.parametrize(
-    ("reason", "message"), [("StateLost", "StateLost"), ("AutoscalingDisabled", "")]
+    ("reason", "message"),
+    [(StateReadable.STATE_LOST, "StateLost"), (StateReadable.STATE_READ, ""), (Ready.READY, "")],
 )
 def test_an_empty_message_is_the_reason_with_few_exceptions(reason, message):
-    assert conditions().set(Type.STATE_READABLE, "False", reason).message == message
+    assert conditions().set_reason(reason).message == message
 
 
 def test_a_default_does_not_overwrite():
     current = conditions(existing(Type.PAUSED, "True", "Paused"))
-    current.set_default(Type.PAUSED, "False", "NotPaused")
-    current.set_default(Type.DELETING, "False", "NotDeleting")
+    current.set_default(Paused.NOT_PAUSED)
+    current.set_default(Deleting.NOT_DELETING)
     assert [c.status for c in current.list()] == ["True", "False"]
 
 

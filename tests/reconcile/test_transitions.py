@@ -4,15 +4,18 @@ import pytest
 
 from captfctl.clock import SystemClock
 from captfctl.cluster.errors import Forbidden
-from captfctl.model.conditions import Conditions, Type
+from captfctl.model.conditions import NEGATIVE, Conditions, Type
 from captfctl.model.core import ObjectReference
 from captfctl.model.events import Action, Note
 from captfctl.model.meta import Condition, ObjectMeta
+from captfctl.model.reasons import Reason, WaitReason, table
 from captfctl.model.terraform import Source, TerraformCluster, TerraformClusterSpec
 from captfctl.reconcile import DoorRecorder
 from captfctl.reconcile.patch import merge_patch
 from captfctl.reconcile.transitions import notes
 from tests.support.clock import START
+
+JOB_TYPES = (Type.APPLY_JOB_SUCCEEDED, Type.DRIFT_JOB_SUCCEEDED, Type.RESTORE_JOB_SUCCEEDED)
 
 
 def condition(kind: str, status: str, reason: str, message: str = "") -> Condition:
@@ -40,24 +43,26 @@ def test_the_note_names_type_status_reason_and_message():
     assert note.action is Action.RECONCILE
 
 
-@pytest.mark.parametrize(
-    "reason",
-    [
-        "WaitingForOwner",
-        "WaitingForEndpoint",
-        "MirrorPending",
-        "StateNotFound",
-        "OutputsPending",
-        "Provisioning",
-        "InstancePending",
-        "DriftNotChecked",
-    ],
+OWN_RULES = (
+    Type.PAUSED,
+    Type.INPUTS_APPLIED,
+    Type.RECONCILING,
+    Type.DELETING,
+    Type.INFRASTRUCTURE_HEALTHY,
 )
-def test_some_reasons_never_warn(reason: str):
-    before = condition("DependenciesReady", "True", "DependenciesReady")
-    assert events(before, condition("DependenciesReady", "False", reason)) == [
-        ("ConditionChanged", False)
-    ]
+ONCE_GOOD = [
+    (kind, reason) for kind, reasons in table() for reason in reasons if kind not in OWN_RULES
+]
+
+
+@pytest.mark.parametrize(("kind", "reason"), ONCE_GOOD)
+def test_a_transition_warns_as_the_table_says(kind: Type, reason: Reason):
+    """A finished Job's outcome is told by the Job, so those need a message without one."""
+    other = "False" if kind in NEGATIVE else "True"
+    before = condition(kind, other, "Before")
+    warnings = [warning for _, warning in events(before, condition(kind, reason.status, reason))]
+    told_by_its_job = kind in JOB_TYPES and not reason.bad and not isinstance(reason, WaitReason)
+    assert warnings == ([] if told_by_its_job else [reason.warning])
 
 
 def test_unknown_health_warns_although_it_is_unknown():

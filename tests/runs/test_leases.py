@@ -8,12 +8,12 @@ import pytest
 from captfctl.cluster.errors import Conflict, Forbidden, NotFound, Unavailable
 from captfctl.model import core, keys, names
 from captfctl.model.ops import Op
+from captfctl.model.reasons import WaitReason
 from captfctl.model.resources import JOBS, LEASES, PODS
 from captfctl.model.terraform import JobPolicy
 from captfctl.runs.lease_store import LeaseStore
 from captfctl.runs.leases import Leases
 from captfctl.runs.start import claim_of
-from captfctl.runs.waits import WaitReason
 from tests.support.faults import HookedDoor
 from tests.support.runs import World, run_spec
 

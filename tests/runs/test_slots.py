@@ -4,8 +4,8 @@ import pytest
 
 from captfctl.model.ops import Op
 from captfctl.model.owner import Owner
+from captfctl.model.reasons import WaitReason
 from captfctl.runs.slots import SlotLimits, slot_wait
-from captfctl.runs.waits import WaitReason
 from tests.support.runs import World, run_spec
 
 

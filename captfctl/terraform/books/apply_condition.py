@@ -3,11 +3,11 @@
 import string
 from collections.abc import Sequence
 
-from captfctl.model.conditions import FALSE, TRUE, UNKNOWN, ConditionValue, cut
+from captfctl.model.conditions import ConditionValue, cut
 from captfctl.model.core import Pod
 from captfctl.model.meta import Condition
 from captfctl.model.ops import Op
-from captfctl.runs.waits import WAIT_REASONS
+from captfctl.model.reasons import ApplyJobSucceeded, JobFailure, WaitReason
 from captfctl.terraform.books.result_document import ADDRESS_MAX, IMAGE_LAYOUT, SUMMARY_MAX
 from captfctl.terraform.books.results import FinishedRun
 
@@ -33,14 +33,14 @@ def apply_condition(
     kept = _kept(previous)
     run = deciding_run(runs)
     if run is None:
-        return kept or ConditionValue(UNKNOWN, "NoApplyYet", "no apply has finished yet")
+        return kept or ApplyJobSucceeded.NO_APPLY_YET.says("no apply has finished yet")
     if kept is not None and run.bookkept and names_job(kept.message, run.name):
         return kept
     return _outcome(run, deleting=deleting)
 
 
 def _kept(previous: Condition | None) -> ConditionValue | None:
-    if previous is None or previous.reason in WAIT_REASONS:
+    if previous is None or previous.reason in list(WaitReason):
         return None
     return ConditionValue.of(previous)
 
@@ -54,28 +54,34 @@ def names_job(message: str, job: str) -> bool:
 
 def _outcome(run: FinishedRun, *, deleting: bool) -> ConditionValue:
     if run.blocked:
-        return ConditionValue(FALSE, "DestructivePlanBlocked", _blocked(run, deleting=deleting))
+        return ApplyJobSucceeded.DESTRUCTIVE_PLAN_BLOCKED.says(_blocked(run, deleting=deleting))
     if run.plan_changed:
-        return ConditionValue(UNKNOWN, "PlanChanged", _changed(run, deleting=deleting))
+        return ApplyJobSucceeded.PLAN_CHANGED.says(_changed(run, deleting=deleting))
     if run.ok:
-        reason = "DestroySucceeded" if run.op is Op.DESTROY else "ApplySucceeded"
-        return ConditionValue(TRUE, reason, f"Job {run.name}")
-    return failure(run, "DestroyFailed" if run.op is Op.DESTROY else "ApplyFailed")
+        destroyed = run.op is Op.DESTROY
+        good = (
+            ApplyJobSucceeded.DESTROY_SUCCEEDED if destroyed else ApplyJobSucceeded.APPLY_SUCCEEDED
+        )
+        return good.says(f"Job {run.name}")
+    return failure(run)
 
 
-def failure(run: FinishedRun, reason: str) -> ConditionValue:
-    """A failed run; `reason` where nothing more special is known."""
+def failure(run: FinishedRun) -> ConditionValue:
+    """A failed apply, destroy or plan."""
     pull = pull_problem(run.pod)
     if pull:
-        return ConditionValue(FALSE, "ImagePullFailed", f"Job {run.name}: {pull}")
+        return JobFailure.IMAGE_PULL_FAILED.says(f"Job {run.name}: {pull}")
     if run.deadline:
         seconds = run.job.spec.active_deadline_seconds
         text = f"Job {run.name}: ended by its deadline of {seconds} s"
-        return ConditionValue(FALSE, "JobDeadlineExceeded", text)
+        return ApplyJobSucceeded.JOB_DEADLINE_EXCEEDED.says(text)
     if run.result and run.result.error and run.result.error.kind == IMAGE_LAYOUT:
         text = cut(run.result.error.tail.strip(), SUMMARY_MAX)
-        return ConditionValue(FALSE, "ImageInvalid", f"Job {run.name}: {text}")
-    return ConditionValue(FALSE, reason, f"Job {run.name}{failure_detail(run)}")
+        return ApplyJobSucceeded.IMAGE_INVALID.says(f"Job {run.name}: {text}")
+    text = f"Job {run.name}{failure_detail(run)}"
+    if run.op is Op.DESTROY:
+        return ApplyJobSucceeded.DESTROY_FAILED.says(text)
+    return ApplyJobSucceeded.APPLY_FAILED.says(text)
 
 
 def failure_detail(run: FinishedRun) -> str:

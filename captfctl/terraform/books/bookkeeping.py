@@ -14,6 +14,7 @@ from captfctl.model.events import Note
 from captfctl.model.meta import Condition
 from captfctl.model.ops import Op
 from captfctl.model.owner import Owner
+from captfctl.model.reasons import JobFailure
 from captfctl.model.resources import SECRETS
 from captfctl.model.status import CommonStatus, LastRun
 from captfctl.model.terraform import DriftAction, JobPolicy
@@ -270,7 +271,7 @@ def _pull_failure_stays(
     given: BooksInput, previous: Condition, runs: Sequence[FinishedRun]
 ) -> bool:
     read = any(not run.bookkept for run in runs)
-    return given.paused and not read and previous.reason == "ImagePullFailed"
+    return given.paused and not read and previous.reason == JobFailure.IMAGE_PULL_FAILED
 
 
 def mark_bookkept(door: Door, runs: Sequence[FinishedRun]) -> list[str]:

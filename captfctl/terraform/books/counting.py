@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from captfctl.decide import backoff
 from captfctl.model import keys
-from captfctl.model.events import Action, Note
+from captfctl.model.events import EventReason, Note
 from captfctl.model.ops import Op
 from captfctl.terraform.books.apply_condition import failure_detail
 from captfctl.terraform.books.failures import FailureCounts, retry_number
@@ -68,23 +68,23 @@ def outcome_note(counted: CountedRun, retries: Retries) -> Note | None:
         return _restore_note(run)
     if run.ok:
         text = f"{run.op} Job {name} succeeded after {counted.duration:.0f} s{_changes(run)}"
-        return Note("JobSucceeded", text, job=name)
+        return EventReason.JOB_SUCCEEDED.says(text, job=name)
     if run.plan_changed:
         return None
     if run.blocked:
         plan = run.result.plan if run.result else None
         text = f"Job {name} stopped before a plan that deletes or replaces"
         text += f": {plan.counts}" if plan else ""
-        return Note("DestructivePlanBlocked", text, Action.PLAN, warning=True, job=name)
+        return EventReason.DESTRUCTIVE_PLAN_BLOCKED.says(text, job=name)
     if run.interrupted:
         text = f"{run.op} Job {name} was stopped from outside and is tried again at once"
-        return Note("JobInterrupted", text, warning=True, job=name)
+        return EventReason.JOB_INTERRUPTED.says(text, job=name)
     if run.deadline:
         seconds = run.job.spec.active_deadline_seconds
         text = f"{run.op} Job {name} was ended by its deadline of {seconds} s"
-        return Note("JobDeadlineExceeded", text + _next(run, retries), warning=True, job=name)
+        return EventReason.JOB_DEADLINE_EXCEEDED.says(text + _next(run, retries), job=name)
     text = f"{run.op} Job {name}{failure_detail(run)}"
-    return Note("JobFailed", text + _next(run, retries), warning=True, job=name)
+    return EventReason.JOB_FAILED.says(text + _next(run, retries), job=name)
 
 
 def _restore_note(run: FinishedRun) -> Note:
@@ -94,9 +94,9 @@ def _restore_note(run: FinishedRun) -> Note:
             f"Job {run.name} restored the state of serial {serial}; resources created after it "
             "are not managed any more"
         )
-        return Note("StateRestored", text, Action.RESTORE, job=run.name)
+        return EventReason.STATE_RESTORED.says(text, job=run.name)
     text = f"Job {run.name} did not restore serial {serial}{failure_detail(run)}"
-    return Note("StateRestoreFailed", text, Action.RESTORE, warning=True, job=run.name)
+    return EventReason.STATE_RESTORE_FAILED.says(text, job=run.name)
 
 
 def _changes(run: FinishedRun) -> str:

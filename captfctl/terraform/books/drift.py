@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from captfctl.model.conditions import FALSE, TRUE, UNKNOWN, ConditionValue
+from captfctl.model.conditions import TRUE, UNKNOWN, ConditionValue
 from captfctl.model.core import Job
 from captfctl.model.meta import Condition
 from captfctl.model.ops import Op
+from captfctl.model.reasons import DriftDetected, DriftJobSucceeded, JobFailure
 from captfctl.model.terraform import DriftAction
 from captfctl.terraform.books.apply_condition import pull_problem
 from captfctl.terraform.books.results import FinishedRun, op_of
@@ -49,24 +50,25 @@ def drift_job_condition(
 ) -> ConditionValue:
     """`DriftJobSucceeded`: the running drift Job, else the newest refresh or drift that ended."""
     if active is not None and op_of(active) is Op.DRIFT:
-        return ConditionValue(UNKNOWN, "DriftJobRunning", f"Job {active.metadata.name}")
+        return DriftJobSucceeded.DRIFT_JOB_RUNNING.says(f"Job {active.metadata.name}")
     run = next((run for run in runs if run.op in (Op.REFRESH, Op.DRIFT)), None)
     if run is None:
-        if previous is not None and previous.reason in _OUTCOMES:
+        if previous is not None and _is_outcome(previous):
             return ConditionValue.of(previous)
-        return ConditionValue(UNKNOWN, "DriftNotChecked", "no check has finished yet")
+        return DriftJobSucceeded.DRIFT_NOT_CHECKED.says("no check has finished yet")
     if run.ok:
-        return ConditionValue(TRUE, "DriftChecked", f"Job {run.name}")
+        return DriftJobSucceeded.DRIFT_CHECKED.says(f"Job {run.name}")
     pull = pull_problem(run.pod)
     if pull:
-        return ConditionValue(FALSE, "ImagePullFailed", f"Job {run.name}: {pull}")
-    reason = "DriftJobDeadlineExceeded" if run.deadline else "DriftJobFailed"
-    return ConditionValue(FALSE, reason, f"Job {run.name}")
+        return JobFailure.IMAGE_PULL_FAILED.says(f"Job {run.name}: {pull}")
+    if run.deadline:
+        return DriftJobSucceeded.DRIFT_JOB_DEADLINE_EXCEEDED.says(f"Job {run.name}")
+    return DriftJobSucceeded.DRIFT_JOB_FAILED.says(f"Job {run.name}")
 
 
-_OUTCOMES = frozenset(
-    {"DriftChecked", "DriftJobFailed", "DriftJobDeadlineExceeded", "ImagePullFailed"}
-)
+def _is_outcome(condition: Condition) -> bool:
+    """Whether it tells what became of a check, and not that one runs, waits or is missing."""
+    return condition.status != UNKNOWN
 
 
 def drift_condition(
@@ -88,11 +90,11 @@ def drift_condition(
     summary = value.message.split(_SEPARATOR, 1)[0]
     if active is not None and op_of(active) is Op.APPLY:
         note = f"{_SEPARATOR}{active.metadata.name} applies the inputs again"
-        return ConditionValue(TRUE, "DriftRemediating", summary + note)
+        return DriftDetected.DRIFT_REMEDIATING.says(summary + note)
     if after is not None and after.ok:
-        return ConditionValue(FALSE, "NoDrift", f"Job {after.name} applied the inputs again")
-    if value.reason == "DriftRemediating":
-        return ConditionValue(TRUE, "DriftPending", summary + _remediation_note(after))
+        return DriftDetected.NO_DRIFT.says(f"Job {after.name} applied the inputs again")
+    if value.reason == DriftDetected.DRIFT_REMEDIATING:
+        return DriftDetected.DRIFT_PENDING.says(summary + _remediation_note(after))
     return value
 
 
@@ -110,6 +112,7 @@ def _checked(runs: Sequence[FinishedRun], action: DriftAction) -> ConditionValue
         return None
     drift = run.result.drift
     if not drift.detected:
-        return ConditionValue(FALSE, "NoDrift", f"Job {run.name}")
-    reason = "DriftPending" if action is DriftAction.REMEDIATE else "DriftReported"
-    return ConditionValue(TRUE, reason, f"Job {run.name}: {drift.counts}")
+        return DriftDetected.NO_DRIFT.says(f"Job {run.name}")
+    remediates = action is DriftAction.REMEDIATE
+    reason = DriftDetected.DRIFT_PENDING if remediates else DriftDetected.DRIFT_REPORTED
+    return reason.says(f"Job {run.name}: {drift.counts}")

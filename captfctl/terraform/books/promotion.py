@@ -9,7 +9,7 @@ from captfctl.cluster.door import Door
 from captfctl.cluster.errors import BadRequest, Forbidden, Invalid, NotFound, TooLarge
 from captfctl.model import keys, names
 from captfctl.model.core import Pod, Secret
-from captfctl.model.events import Action, Note
+from captfctl.model.events import EventReason, Note
 from captfctl.model.ops import Op
 from captfctl.model.owner import Owner
 from captfctl.model.resources import SECRETS
@@ -75,7 +75,7 @@ class Recorder:
         if self.records.applied is None or self.records.applied.job != run.name:
             inputs = self._source(run)
             if inputs is None:
-                self._note(run, "AppliedInputsUnknown", _UNKNOWN_INPUTS, warning=True)
+                self._note(run, EventReason.APPLIED_INPUTS_UNKNOWN, _UNKNOWN_INPUTS)
             else:
                 self._write(run, inputs)
         answered = run.job.metadata.annotations.get(keys.AFTER_INTERRUPTED_APPLY, "")
@@ -116,12 +116,12 @@ class Recorder:
         self.records = replace(self.records, applied=applied)
         if not digest:
             text = f"the pod does not tell the digest of image {inputs.image}"
-            self._note(run, "DigestUnknown", text, warning=True)
+            self._note(run, EventReason.DIGEST_UNKNOWN, text)
         elif before is None or before.digest != digest:
-            self._note(run, "DigestPinned", f"image {inputs.image} is {digest}")
+            self._note(run, EventReason.DIGEST_PINNED, f"image {inputs.image} is {digest}")
 
-    def _note(self, run: FinishedRun, reason: str, text: str, *, warning: bool = False) -> None:
-        self.notes.append(Note(reason, text, Action.PIN, warning=warning, job=run.name))
+    def _note(self, run: FinishedRun, reason: EventReason, text: str) -> None:
+        self.notes.append(reason.says(text, job=run.name))
 
 
 _UNKNOWN_INPUTS = (

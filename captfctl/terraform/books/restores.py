@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from captfctl.model import keys
-from captfctl.model.conditions import FALSE, TRUE, ConditionValue, Type, find
+from captfctl.model.conditions import ConditionValue, Type, find
 from captfctl.model.meta import Condition
 from captfctl.model.ops import Op
-from captfctl.runs.waits import WAIT_REASONS
+from captfctl.model.reasons import RestoreJobSucceeded, WaitReason
 from captfctl.terraform.books.apply_condition import failure_detail
 from captfctl.terraform.books.results import FinishedRun
 
@@ -46,11 +46,11 @@ def restore_condition(runs: Sequence[FinishedRun]) -> ConditionValue | None:
         return None
     serial = _serial(run)
     if run.ok:
-        return ConditionValue(TRUE, "StateRestored", f"Job {run.name}: serial {serial} is restored")
+        return RestoreJobSucceeded.STATE_RESTORED.says(
+            f"Job {run.name}: serial {serial} is restored"
+        )
     detail = ": ended by its deadline" if run.deadline else failure_detail(run) or ": it failed"
-    return ConditionValue(
-        FALSE,
-        "RestoreFailed",
+    return RestoreJobSucceeded.RESTORE_FAILED.says(
         f"Job {run.name}{detail}; serial {serial} is not tried again while the annotation "
         f"{keys.RESTORE_STATE} names it: remove it, wait until status.lastRestoredSerial is gone, "
         "then set it again",
@@ -60,4 +60,4 @@ def restore_condition(runs: Sequence[FinishedRun]) -> ConditionValue | None:
 def drop_restore_condition(runs: Sequence[FinishedRun], conditions: Sequence[Condition]) -> bool:
     """Whether a wait is left over that no restore Job came of (10 §11.2)."""
     found = find(conditions, Type.RESTORE_JOB_SUCCEEDED)
-    return found is not None and found.reason in WAIT_REASONS and _newest(runs) is None
+    return found is not None and found.reason in list(WaitReason) and _newest(runs) is None

@@ -1,9 +1,9 @@
 """What can be wrong with the inputs of a run. No message ever holds a value."""
 
-from enum import StrEnum
 from typing import ClassVar
 
 from captfctl.errors import CaptfError
+from captfctl.model.reasons import ApplyJobSucceeded, DependenciesReady
 
 
 class ContractError(CaptfError):
@@ -16,7 +16,7 @@ class ContractError(CaptfError):
 class InputsTooLarge(ContractError):
     """The rendered files exceed what one Secret may hold (60 §2). Both sizes are in bytes."""
 
-    code = "InputsTooLarge"
+    code = ApplyJobSucceeded.INPUTS_TOO_LARGE.value
 
     def __init__(self, size: int, limit: int) -> None:
         super().__init__(
@@ -27,22 +27,15 @@ class InputsTooLarge(ContractError):
         self.limit = limit
 
 
-class GateReason(StrEnum):
-    """The reasons of `DependenciesReady` that user variables cause (31 §3.2)."""
-
-    SOURCE_NOT_FOUND = "VariablesSourceNotFound"
-    INVALID = "VariablesInvalid"
-
-
 class VariablesError(ContractError):
     """User variables cannot be used: `DependenciesReady` False with `reason`."""
 
-    reason: ClassVar[GateReason] = GateReason.INVALID
-    code = "VariablesInvalid"
+    reason: ClassVar[DependenciesReady] = DependenciesReady.VARIABLES_INVALID
+    code = DependenciesReady.VARIABLES_INVALID.value
 
 
 class VariablesSourceNotFound(VariablesError):
     """A source of variables does not exist, or may not be read."""
 
-    reason = GateReason.SOURCE_NOT_FOUND
-    code = "VariablesSourceNotFound"
+    reason = DependenciesReady.VARIABLES_SOURCE_NOT_FOUND
+    code = DependenciesReady.VARIABLES_SOURCE_NOT_FOUND.value

@@ -1,28 +1,17 @@
 """What is wrong with a module's outputs, and the condition that says so (60 §7.1, §7.2)."""
 
 from dataclasses import dataclass
-from typing import Final
 
-from captfctl.model.conditions import FALSE, TRUE, UNKNOWN, ConditionValue
-
-MISSING: Final = "OutputsMissing"
-INVALID: Final = "OutputsInvalid"
-FAILURE_DOMAIN_MISMATCH: Final = "FailureDomainMismatch"
-PROVIDER_ID_CHANGED: Final = "ProviderIDChanged"
-PENDING: Final = "OutputsPending"
-TRUNCATED: Final = "InstancesTruncated"
-VALID: Final = "OutputsValid"
-
-_PRECEDENCE = (INVALID, FAILURE_DOMAIN_MISMATCH, PROVIDER_ID_CHANGED)
+from captfctl.model.conditions import TRUE, ConditionValue
+from captfctl.model.reasons import OutputsValid
 
 
 @dataclass(frozen=True, kw_only=True)
 class Violation:
-    """One broken rule. `reason` is a reason of `OutputsValid`."""
+    """One broken rule."""
 
     output: str
     message: str
-    reason: str = INVALID
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +27,7 @@ class Findings:
     @property
     def valid(self) -> bool:
         """Whether `OutputsValid` is True."""
-        return self.condition().status == TRUE
+        return self._reason().status == TRUE
 
     def concerns(self, output: str) -> bool:
         """Whether the previous status value of this output is kept."""
@@ -50,19 +39,16 @@ class Findings:
 
     def condition(self) -> ConditionValue:
         """`OutputsValid`: the gravest reason, and every problem in the message."""
-        status, reason = self._verdict()
-        return ConditionValue(status, reason, "; ".join(self._parts()))
+        return self._reason().says("; ".join(self._parts()))
 
-    def _verdict(self) -> tuple[str, str]:
+    def _reason(self) -> OutputsValid:
         if self.missing:
-            return FALSE, MISSING
-        reasons = [violation.reason for violation in self.violations]
-        for reason in (*_PRECEDENCE, *reasons):
-            if reason in reasons:
-                return FALSE, reason
+            return OutputsValid.OUTPUTS_MISSING
+        if self.violations:
+            return OutputsValid.OUTPUTS_INVALID
         if self.pending:
-            return UNKNOWN, PENDING
-        return TRUE, TRUNCATED if self.truncated else VALID
+            return OutputsValid.OUTPUTS_PENDING
+        return OutputsValid.INSTANCES_TRUNCATED if self.truncated else OutputsValid.OUTPUTS_VALID
 
     def _parts(self) -> list[str]:
         parts = []

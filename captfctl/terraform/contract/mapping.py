@@ -6,8 +6,9 @@ import msgspec
 
 from captfctl.model import keys
 from captfctl.model.capi import Cluster, Endpoint
-from captfctl.model.conditions import FALSE, TRUE, UNKNOWN, ConditionValue
-from captfctl.model.events import Action, Note
+from captfctl.model.conditions import ConditionValue
+from captfctl.model.events import EventReason, Note
+from captfctl.model.reasons import EndpointAvailable, InfrastructureHealthy
 from captfctl.model.terraform import NO_JSON, FailureDomain, TerraformCluster
 from captfctl.terraform.contract.jsontext import canonical_any
 from captfctl.terraform.contract.outputs import ClusterOutputs, Health, HealthState
@@ -15,11 +16,11 @@ from captfctl.terraform.contract.outputs import ClusterOutputs, Health, HealthSt
 EXPORTS_LIMIT = 65_536
 
 _HEALTH = {
-    HealthState.PENDING: (FALSE, "InstancePending"),
-    HealthState.DEGRADED: (FALSE, "InstanceDegraded"),
-    HealthState.STOPPED: (FALSE, "InstanceStopped"),
-    HealthState.TERMINATED: (FALSE, "InstanceTerminated"),
-    HealthState.UNKNOWN: (UNKNOWN, "HealthUnknown"),
+    HealthState.PENDING: InfrastructureHealthy.INSTANCE_PENDING,
+    HealthState.DEGRADED: InfrastructureHealthy.INSTANCE_DEGRADED,
+    HealthState.STOPPED: InfrastructureHealthy.INSTANCE_STOPPED,
+    HealthState.TERMINATED: InfrastructureHealthy.INSTANCE_TERMINATED,
+    HealthState.UNKNOWN: InfrastructureHealthy.HEALTH_UNKNOWN,
 }
 
 
@@ -64,10 +65,12 @@ def map_cluster(
     notes = []
     if endpoint is not None:
         notes.append(
-            _note("ControlPlaneEndpointSet", f"the module reports {endpoint.host}:{endpoint.port}")
+            EventReason.CONTROL_PLANE_ENDPOINT_SET.says(
+                f"the module reports {endpoint.host}:{endpoint.port}"
+            )
         )
     if list(domains) != obj.status.failure_domains:
-        notes.append(_note("FailureDomainsChanged", _domains_text(domains)))
+        notes.append(EventReason.FAILURE_DOMAINS_CHANGED.says(_domains_text(domains)))
     if too_large and _worth_saying(obj, provisioned and not was_provisioned):
         notes.append(_too_large_note(too_large))
     return ClusterMapping(
@@ -97,15 +100,16 @@ def latches(outputs: ClusterOutputs, state_has_hash: bool) -> bool:
 def infrastructure_healthy(health: Health | None) -> ConditionValue:
     """60 §8.4. None is an absent, null or invalid health."""
     if health is None:
-        return ConditionValue(UNKNOWN, "HealthUnknown")
-    if health.state is HealthState.RUNNING:
-        status, reason = (TRUE, "Healthy") if health.healthy else (FALSE, "InstanceUnhealthy")
-    else:
-        status, reason = _HEALTH[health.state]
+        return InfrastructureHealthy.HEALTH_UNKNOWN.says()
+    reason = InfrastructureHealthy.INSTANCE_UNHEALTHY
+    if health.state is not HealthState.RUNNING:
+        reason = _HEALTH[health.state]
+    elif health.healthy:
+        reason = InfrastructureHealthy.HEALTHY
     parts = [health.message] if health.message else []
     if health.reasons:
         parts.append(f"reasons: {', '.join(health.reasons)}")
-    return ConditionValue(status, reason, "; ".join(parts) or reason)
+    return reason.says("; ".join(parts) or reason)
 
 
 def _new_endpoint(
@@ -150,12 +154,9 @@ def _worth_saying(obj: TerraformCluster, just_provisioned: bool) -> bool:
 
 
 def _too_large_note(found: int) -> Note:
-    return Note(
-        "ExportsNotPublished",
+    return EventReason.EXPORTS_NOT_PUBLISHED.says(
         f"the exports have {found} bytes and are not shown in status.exports, which holds "
-        f"{EXPORTS_LIMIT}; machines and pools still get them",
-        Action.RECONCILE,
-        warning=True,
+        f"{EXPORTS_LIMIT}; machines and pools still get them"
     )
 
 
@@ -168,13 +169,9 @@ def _endpoint_available(
         cluster.spec.control_plane_endpoint if cluster else None,
     )
     if any(endpoint is not None and endpoint.valid for endpoint in known):
-        return ConditionValue(TRUE, "EndpointAvailable")
+        return EndpointAvailable.ENDPOINT_AVAILABLE.says()
     if provisioned:
-        return ConditionValue(
-            FALSE, "WaitingForEndpoint", "neither the module nor the user gave an endpoint"
+        return EndpointAvailable.WAITING_FOR_ENDPOINT.says(
+            "neither the module nor the user gave an endpoint"
         )
     return None
-
-
-def _note(reason: str, text: str) -> Note:
-    return Note(reason, text, Action.RECONCILE)

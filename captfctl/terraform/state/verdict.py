@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from captfctl.cluster.door import Door
 from captfctl.model import keys
-from captfctl.model.conditions import FALSE, UNKNOWN
 from captfctl.model.owner import Owner
+from captfctl.model.reasons import StateReadable
 from captfctl.model.resources import SECRETS
 from captfctl.terraform.state.cleanup import backup_selector
 from captfctl.terraform.state.reader import StateProblem, Unreadable
@@ -16,17 +16,23 @@ from captfctl.terraform.state.records import Records
 class Verdict:
     """The `StateReadable` condition. `held`: no Job may run except a requested restore."""
 
-    status: str
-    reason: str
+    reason: StateReadable
     message: str
-    held: bool
+
+    @property
+    def status(self) -> str:
+        return self.reason.status
+
+    @property
+    def held(self) -> bool:
+        return self.reason.bad
 
 
 _REASONS = {
-    StateProblem.ENCRYPTED: "StateEncrypted",
-    StateProblem.INCONSISTENT: "StateInconsistent",
-    StateProblem.CORRUPT: "StateCorrupt",
-    StateProblem.UNSUPPORTED_VERSION: "StateCorrupt",
+    StateProblem.ENCRYPTED: StateReadable.STATE_ENCRYPTED,
+    StateProblem.INCONSISTENT: StateReadable.STATE_INCONSISTENT,
+    StateProblem.CORRUPT: StateReadable.STATE_CORRUPT,
+    StateProblem.UNSUPPORTED_VERSION: StateReadable.STATE_CORRUPT,
 }
 
 
@@ -74,22 +80,26 @@ def judge(
         return _held(_REASONS[unreadable.problem], unreadable.message, deleting=deleting)
     if applied_before(door, owner, records, provisioned=provisioned):
         return _held(
-            "StateLost", "the object was applied before and its state is gone", deleting=deleting
+            StateReadable.STATE_LOST,
+            "the object was applied before and its state is gone",
+            deleting=deleting,
         )
     if records.marks.interrupted_apply:
         return _held(
-            "ApplyOutcomeUnknown", _unknown(records.marks.interrupted_apply), deleting=deleting
+            StateReadable.APPLY_OUTCOME_UNKNOWN,
+            _unknown(records.marks.interrupted_apply),
+            deleting=deleting,
         )
-    return Verdict(UNKNOWN, "StateNotFound", "there is no state yet", held=False)
+    return Verdict(StateReadable.STATE_NOT_FOUND, "there is no state yet")
 
 
-def _held(reason: str, message: str, *, deleting: bool) -> Verdict:
+def _held(reason: StateReadable, message: str, *, deleting: bool) -> Verdict:
     if deleting:
         message += (
             f"; the deletion is held: restore a backup with the annotation {keys.RESTORE_STATE}, "
             "or keep what exists with spec.deletionPolicy Retain"
         )
-    return Verdict(FALSE, reason, message, held=True)
+    return Verdict(reason, message)
 
 
 def _unknown(job: str) -> str:
