@@ -26,11 +26,18 @@ from captfctl.embedded.layout import API, IMAGES, NODE, STORE
 from captfctl.embedded.scheduler import Scheduler
 from captfctl.embedded.store import EmbeddedStore
 from captfctl.install.permissions import runner_role
+from captfctl.install.policies import policies
 from captfctl.model.core import Namespace
 from captfctl.model.crds import crds
 from captfctl.model.meta import ObjectMeta
 from captfctl.model.resource import Resource
-from captfctl.model.resources import CLUSTER_ROLES, CRDS, NAMESPACES
+from captfctl.model.resources import (
+    ADMISSION_POLICIES,
+    ADMISSION_POLICY_BINDINGS,
+    CLUSTER_ROLES,
+    CRDS,
+    NAMESPACES,
+)
 
 NODE_NAME = "local"
 GRACE_SECONDS = 30.0
@@ -174,10 +181,17 @@ def install(door: Door) -> None:
             door.create(NAMESPACES, Namespace(metadata=ObjectMeta(name=name)))
     with contextlib.suppress(AlreadyExists):
         door.create(CLUSTER_ROLES, runner_role())
-    untyped = CRDS.untyped()
-    for crd in (*crds(), *capi_crds()):
+    for document in (*crds(), *capi_crds(), *policies()):
+        resource = _INSTALLED[document["kind"]]
         try:
-            door.create(untyped, crd)
+            door.create(resource, document)
         except AlreadyExists:
-            # An older release's: the schema of this one counts.
-            door.patch(untyped, crd["metadata"]["name"], "", {"spec": crd["spec"]})
+            # An older release's: the schemas and rules of this one count.
+            name = document["metadata"]["name"]
+            door.patch(resource, name, "", {"spec": document["spec"]})
+
+
+_INSTALLED = {
+    resource.kind: resource.untyped()
+    for resource in (CRDS, ADMISSION_POLICIES, ADMISSION_POLICY_BINDINGS)
+}

@@ -3,6 +3,7 @@
 import msgspec
 
 from captfctl.install import permissions, workload
+from captfctl.install.policies import policies
 from captfctl.install.workload import InstallOptions
 from captfctl.model.core import Role, RoleBinding, RoleRef, Subject
 from captfctl.model.crds import crds
@@ -15,10 +16,11 @@ _AGGREGATE = f"{_RBAC}/aggregate-to-"
 
 
 def manifests(options: InstallOptions) -> list[Document]:
-    """Kinds first, then permissions, then the workload that needs both."""
+    """Kinds and what admission says about them, then permissions, then the workload."""
     return [
         workload.namespace(options),
         *crds(),
+        *policies(),
         workload.service_account(options),
         *(_document(role) for role in _roles(options)),
         *(_document(binding) for binding in _bindings(options)),

@@ -366,6 +366,12 @@ class CustomResourceDefinition(ApiObject):
     status: Json = msgspec.field(default_factory=dict)
 
 
+class AdmissionPolicy(ApiObject):
+    """A ValidatingAdmissionPolicy, or a binding of one."""
+
+    spec: Json = msgspec.field(default_factory=dict)
+
+
 class TokenRequest(ApiObject):
     spec: Json = msgspec.field(default_factory=dict)
     status: Json = msgspec.field(default_factory=dict)

@@ -41,6 +41,22 @@ CRDS = Resource(
     False,
     core.CustomResourceDefinition,
 )
+ADMISSION_POLICIES = Resource(
+    "admissionregistration.k8s.io",
+    "v1",
+    "ValidatingAdmissionPolicy",
+    "validatingadmissionpolicies",
+    False,
+    core.AdmissionPolicy,
+)
+ADMISSION_POLICY_BINDINGS = Resource(
+    "admissionregistration.k8s.io",
+    "v1",
+    "ValidatingAdmissionPolicyBinding",
+    "validatingadmissionpolicybindings",
+    False,
+    core.AdmissionPolicy,
+)
 
 CLUSTERS = Resource(CAPI, "v1beta2", "Cluster", "clusters", True, capi.Cluster)
 MACHINES = Resource(CAPI, "v1beta2", "Machine", "machines", True, capi.Machine)

@@ -10,6 +10,7 @@ from captfctl.cluster.errors import Invalid
 from captfctl.embedded.capi_crds import capi_crds
 from captfctl.embedded.described import BadInput, load, scratch_store
 from captfctl.embedded.described.reading import MAX_BYTES
+from captfctl.install.policies import policies
 from captfctl.model.crds import crds
 from captfctl.model.resources import (
     CONFIG_MAPS,
@@ -36,7 +37,7 @@ CLUSTER = """\
 
 @pytest.fixture
 def store():
-    store = scratch_store(FakeClock(), [*crds(), *capi_crds()])
+    store = scratch_store(FakeClock(), [*crds(), *capi_crds(), *policies()])
     yield store
     store.close()
 
@@ -569,3 +570,86 @@ def test_rules_written_in_cel_are_checked(store):
         """
     (message,) = refusals(store, text)
     assert message.startswith("6: spec.allowedNamespaces")
+
+
+# What admission refuses.
+
+
+def test_rules_of_admission_are_told_with_the_line_of_the_field(store):
+    text = """\
+        apiVersion: infrastructure.cluster.x-k8s.io/v1alpha1
+        kind: TerraformCluster
+        metadata:
+          name: prod
+        spec:
+          identityRef: {name: aws}
+          source:
+            image: Foo Bar
+          variables:
+            region: eu
+            count: 3
+          jobs:
+            activeDeadlineSeconds: 60
+            env:
+            - name: A
+              value: b
+            - value: hunter2
+              name: TF_LOG
+            podSecurityContext:
+              sysctls:
+              - name: kernel.msgmax
+        """
+    found = refusals(store, text)
+    assert [": ".join(violation.split(": ")[:2]) for violation in found] == [
+        "8: spec.source.image",
+        "11: spec.variables[count]",
+        "13: spec.jobs.activeDeadlineSeconds",
+        '18: spec.jobs.env[name="TF_LOG"].name',
+        '21: spec.jobs.podSecurityContext.sysctls[name="kernel.msgmax"].name',
+    ]
+    assert "denied" not in "".join(found)
+    assert "hunter2" not in "".join(found)
+
+
+def test_an_identity_in_a_file_needs_nobody_who_may_read_its_secret(store):
+    text = """\
+        apiVersion: infrastructure.cluster.x-k8s.io/v1alpha1
+        kind: TerraformClusterIdentity
+        metadata:
+          name: aws
+        spec:
+          secretRef: {name: keys, namespace: team-a}
+          allowedNamespaces: {list: [team-a]}
+        """
+    assert len(loaded(store, text)) == 1
+
+
+def test_policies_in_the_files_hold_for_what_comes_after_them(store):
+    text = """\
+        apiVersion: admissionregistration.k8s.io/v1
+        kind: ValidatingAdmissionPolicy
+        metadata:
+          name: no-secrets.example.com
+        spec:
+          matchConstraints:
+            resourceRules:
+            - {apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [secrets]}
+          validations:
+          - {expression: "false", message: keep it elsewhere}
+        ---
+        apiVersion: admissionregistration.k8s.io/v1
+        kind: ValidatingAdmissionPolicyBinding
+        metadata:
+          name: no-secrets.example.com
+        spec:
+          policyName: no-secrets.example.com
+          validationActions: [Deny]
+        ---
+        apiVersion: v1
+        kind: Secret
+        metadata:
+          name: s
+        """
+    (found,) = refusals(store, text)
+    assert found.startswith("20: ")
+    assert found.endswith("'no-secrets.example.com' denied request: keep it elsewhere")

@@ -14,6 +14,7 @@ import msgspec
 
 from captfctl.cluster.errors import Unauthorized
 from captfctl.embedded.apiserver.files import read_private, write_private
+from captfctl.model.resource import Document
 
 ISSUER = "https://kubernetes.default.svc"
 AUTHENTICATED = "system:authenticated"
@@ -29,6 +30,16 @@ class Identity:
     uid: str = ""
     groups: tuple[str, ...] = ()
     extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
+def user_info(identity: Identity) -> Document:
+    """A user as the API writes one."""
+    info: Document = {"username": identity.name, "groups": list(identity.groups)}
+    if identity.uid:
+        info["uid"] = identity.uid
+    if identity.extra:
+        info["extra"] = {key: list(values) for key, values in identity.extra}
+    return info
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

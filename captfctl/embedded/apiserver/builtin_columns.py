@@ -307,6 +307,22 @@ def _binding(binding: core.RoleBinding, now: datetime) -> Cells:
     return [*row, named("User"), named("Group"), named("ServiceAccount")]
 
 
+_UNSET = "<unset>"
+
+
+def _admission_policy(policy: core.AdmissionPolicy, now: datetime) -> Cells:
+    kind, validations = policy.spec.get("paramKind"), policy.spec.get("validations", ())
+    params = f"{kind['apiVersion']}/{kind['kind']}" if kind else _UNSET
+    return [policy.metadata.name, len(validations), params, since(policy, now)]
+
+
+def _admission_binding(binding: core.AdmissionPolicy, now: datetime) -> Cells:
+    ref, params = binding.spec.get("paramRef") or {}, _UNSET
+    if ref.get("name"):
+        params = f"{ref.get('namespace') or '*'}/{ref['name']}"
+    return [binding.metadata.name, binding.spec["policyName"], params, since(binding, now)]
+
+
 _BINDING_COLUMNS = (NAME, _column("Role"), AGE, *_wide("Users", "Groups", "ServiceAccounts"))
 _CREATED = _column("Created At", type_="date")
 
@@ -355,6 +371,22 @@ COLUMNS: dict[tuple[str, str], Columns] = {
     ),
     ("rbac.authorization.k8s.io", "ClusterRoleBinding"): _kind(
         core.RoleBinding, _binding, *_BINDING_COLUMNS
+    ),
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"): _kind(
+        core.AdmissionPolicy,
+        _admission_policy,
+        NAME,
+        _column("Validations"),
+        _column("ParamKind"),
+        AGE,
+    ),
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"): _kind(
+        core.AdmissionPolicy,
+        _admission_binding,
+        NAME,
+        _column("PolicyName"),
+        _column("ParamRef"),
+        AGE,
     ),
     ("apiextensions.k8s.io", "CustomResourceDefinition"): _kind(
         ApiObject, _created_at, NAME, _CREATED

@@ -9,6 +9,7 @@ from captfctl.cluster.errors import ApiError, Cause, Invalid, TooManyRequests
 from captfctl.embedded.apiserver.apply import ApplyConflict
 from captfctl.embedded.apiserver.refusals import ABOUT_THE_REQUEST, InvalidOptions
 from captfctl.embedded.apiserver.requests import Target
+from captfctl.embedded.store import DeniedByPolicy
 
 JSON = "application/json"
 TEXT = "text/plain; charset=utf-8"
@@ -89,7 +90,8 @@ def failure_status(error: ApiError, subject: Subject) -> Status:
         subject = Subject(InvalidOptions.GROUP, kind=error.kind)
     elif isinstance(error, (*ABOUT_THE_REQUEST, ApplyConflict)):
         subject = Subject()
-    kind = subject.kind if isinstance(error, Invalid) else subject.plural
+    named = isinstance(error, Invalid) and not isinstance(error, DeniedByPolicy)
+    kind = subject.kind if named else subject.plural
     details = _Details(
         name=subject.name,
         group=subject.group,

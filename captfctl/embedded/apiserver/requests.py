@@ -11,7 +11,7 @@ import msgspec
 from captfctl.cluster.door import Propagation
 from captfctl.cluster.errors import ApiError, BadRequest, NotFound
 from captfctl.embedded.apiserver import bodies
-from captfctl.embedded.apiserver.auth import Identity
+from captfctl.embedded.apiserver.auth import Identity, user_info
 from captfctl.embedded.apiserver.refusals import InvalidOptions, NotAcceptable
 from captfctl.embedded.apiserver.tables import IncludeObject
 from captfctl.embedded.store import (
@@ -192,7 +192,9 @@ class ApiRequest:
         except ValueError:
             message = "must be Ignore, Warn or Strict"
             raise self.invalid_option("fieldValidation", message, NOT_SUPPORTED) from None
-        return WriteOptions(dry_run=self.dry_run, field_validation=validation)
+        return WriteOptions(
+            dry_run=self.dry_run, field_validation=validation, user=user_info(self.identity)
+        )
 
     def list_options(self, name: str = "") -> ListOptions:
         """The options of a list. `name` restricts it to one object."""
@@ -245,6 +247,7 @@ class ApiRequest:
                 propagation=Propagation(propagation) if propagation else None,
                 grace_period_seconds=grace,
                 dry_run=self.dry_run or given.dry_run == ["All"],
+                user=user_info(self.identity),
             )
         except ValueError:
             message = "must be Orphan, Background or Foreground"

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from captfctl.cluster.errors import BadRequest, NotFound, Unauthorized
-from captfctl.embedded.apiserver.auth import ISSUER, Authenticator, Identity
+from captfctl.embedded.apiserver.auth import ISSUER, Authenticator, Identity, user_info
 from captfctl.embedded.apiserver.discovery import REVIEWS
 from captfctl.embedded.apiserver.replies import Reply, json_reply
 from captfctl.embedded.apiserver.requests import ApiRequest, Target
@@ -80,13 +80,3 @@ class Reviews:
             return {"authenticated": False, "user": {}, "error": error.what}
         audiences = spec.audiences or [ISSUER]
         return {"authenticated": True, "user": user_info(identity), "audiences": audiences}
-
-
-def user_info(identity: Identity) -> Document:
-    """A user as the API writes one."""
-    info: Document = {"username": identity.name, "groups": list(identity.groups)}
-    if identity.uid:
-        info["uid"] = identity.uid
-    if identity.extra:
-        info["extra"] = {key: list(values) for key, values in identity.extra}
-    return info

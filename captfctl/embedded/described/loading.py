@@ -16,7 +16,13 @@ from captfctl.embedded.described.objects import (
 )
 from captfctl.embedded.described.parsing import Candidate, candidates
 from captfctl.embedded.described.reading import texts
-from captfctl.embedded.store import EmbeddedStore, FieldValidation, Served, WriteOptions
+from captfctl.embedded.store import (
+    DeniedByPolicy,
+    EmbeddedStore,
+    FieldValidation,
+    Served,
+    WriteOptions,
+)
 from captfctl.model.core import Namespace
 from captfctl.model.meta import ObjectMeta
 from captfctl.model.resource import Document
@@ -29,12 +35,13 @@ _TRIAL = WriteOptions(dry_run=True, as_described=True)
 """Of an object that is refused already, for what else is wrong with it."""
 
 
-def scratch_store(clock: Clock, crds: Iterable[Document]) -> EmbeddedStore:
-    """A store in memory that serves Kubernetes' own kinds and those of `crds`."""
+def scratch_store(clock: Clock, installed: Iterable[Document]) -> EmbeddedStore:
+    """A store in memory that serves Kubernetes' own kinds and has what is installed: definitions
+    of further kinds, admission policies."""
     store = EmbeddedStore.in_memory(clock)
-    door = store.door()
-    for crd in crds:
-        door.create(CRDS.untyped(), copy.deepcopy(crd))
+    for document in installed:
+        served = store.registry.find_kind(document["apiVersion"], document["kind"])
+        store.create(served, copy.deepcopy(document))
     return store
 
 
@@ -105,6 +112,8 @@ class _Load:
         """What the store says against a write; empty when it took place."""
         try:
             write()
+        except DeniedByPolicy as error:
+            return [violation(described, cause) for cause in error.problems or error.causes]
         except Invalid as error:
             causes = [violation(described, cause) for cause in error.causes]
             return causes or [Violation(described.source, str(error))]

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from captfctl.embedded.described.yamltext import Place
 from captfctl.errors import InputError, Source
@@ -66,7 +67,7 @@ class Described:
 
     def place(self, path: str) -> Source:
         """Where field `path` stands, or what encloses it when it is not written."""
-        return Source(self.file, deepest(self.root, path)[0].line)
+        return Source(self.file, deepest(self.root, _by_index(self.document, path))[0].line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,23 @@ class DescribedSet:
         """Where an object, or its field `path`, stands; None when no file describes it."""
         found = self._by_identity.get((kind, namespace, name))
         return found.place(path) if found else None
+
+
+_ITEM = re.compile(r'\[(\w+)="([^"]*)"\]')
+
+
+def _by_index(document: Document, path: str) -> str:
+    """`path` with the index of a list's item in place of what names it: `env[name="A"]`."""
+    named = _ITEM.search(path)
+    if named is None:
+        return path
+    found: Any = document
+    for step in path[: named.start()].split("."):
+        found = found.get(step) if isinstance(found, dict) else None
+    items = found if isinstance(found, list) else []
+    fits = (isinstance(item, dict) and item.get(named[1]) == named[2] for item in items)
+    index = next((f"[{number}]" for number, fit in enumerate(fits) if fit), "")
+    return path[: named.start()] + index + path[named.end() :] if items else path
 
 
 _STEPS = re.compile(r"\[(\d+)\]|\[([^\]]*)\]|([^.\[]+)")

@@ -4,6 +4,7 @@
 JSON, with the options of Kubernetes' requests, are for the API server over it.
 """
 
+from captfctl.embedded.store.admission import DeniedByPolicy
 from captfctl.embedded.store.merge import merge_patch
 from captfctl.embedded.store.registry import PrinterColumn, Registry, Served
 from captfctl.embedded.store.requests import (
@@ -23,6 +24,7 @@ from captfctl.embedded.store.watch import RawWatch
 __all__ = [
     "DeleteOptions",
     "Deleted",
+    "DeniedByPolicy",
     "EmbeddedStore",
     "FieldValidation",
     "ListOptions",

@@ -3,6 +3,10 @@
 from collections.abc import Callable, Sequence
 
 from captfctl.embedded.schemas import node_of
+from captfctl.embedded.store.kinds.admission_policies import (
+    PolicyBindingStrategy,
+    PolicyStrategy,
+)
 from captfctl.embedded.store.kinds.data import ConfigMapStrategy, SecretStrategy
 from captfctl.embedded.store.kinds.definitions import DefinitionStrategy
 from captfctl.embedded.store.kinds.events import CoreEventStrategy, EventStrategy
@@ -107,6 +111,16 @@ def builtin_resources(taken: Callable[[str, str], dict[str, str]]) -> list[Serve
     )
     add(r.SECRETS.untyped(), SecretStrategy, selectable=("type",))
     add(r.SERVICE_ACCOUNTS.untyped(), PlainStrategy, short=["sa"])
+    add(
+        r.ADMISSION_POLICIES.untyped(),
+        PolicyStrategy,
+        categories=["api-extensions"],
+    )
+    add(
+        r.ADMISSION_POLICY_BINDINGS.untyped(),
+        PolicyBindingStrategy,
+        categories=["api-extensions"],
+    )
     add(
         r.CRDS.untyped(),
         DefinitionStrategy(r.CRDS.untyped(), taken),

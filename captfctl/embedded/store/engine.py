@@ -16,11 +16,13 @@ from captfctl.embedded.store.collection import Collection, LogEntry, OwnerIndex,
 from captfctl.embedded.store.journal import Journal, StoredObject
 from captfctl.embedded.store.kinds.definitions import all_names, served_versions
 from captfctl.embedded.store.objects import decode, encode, record_of
+from captfctl.embedded.store.policies import STORAGES, Bound, bound
 from captfctl.embedded.store.registry import Registry, Served
 from captfctl.embedded.store.violations import not_found, not_served, refused
 from captfctl.errors import EnvironmentFault
 from captfctl.model.resource import Document
-from captfctl.model.resources import CRDS, NAMESPACES
+from captfctl.model.resources import ADMISSION_POLICIES, CRDS, NAMESPACES
+from captfctl.model.resources import ADMISSION_POLICY_BINDINGS as _BINDINGS
 
 LOG_LIMIT = 10_000
 
@@ -44,6 +46,7 @@ class Engine:
         self.version = journal.version()
         self.closed = False
         self._log_limit = log_limit
+        self._policies: tuple[Bound, ...] | None = None
         self._collections: dict[str, Collection] = {}
         self._selectables: dict[str, dict[str, str]] = {}
         self._load()
@@ -169,9 +172,23 @@ class Engine:
             )
             raise refused(served.resource.name, name, reason)
 
+    def policies(self) -> tuple[Bound, ...]:
+        """The admission policies in force."""
+        found = self._policies
+        if found is None:
+            with self.lock:
+                stored = (self._documents(r.name) for r in (ADMISSION_POLICIES, _BINDINGS))
+                found = self._policies = bound(*stored)
+        return found
+
+    def _documents(self, storage: str) -> list[Document]:
+        return [decode(record.body) for record in self._collection(storage).records.values()]
+
     def _publish(self, collection: Collection, entry: LogEntry) -> None:
         self.version = entry.version
         collection.apply(entry)
+        if collection.storage in STORAGES:
+            self._policies = None
         after = None if entry.type is EventType.DELETED else entry.after
         self.owners.replace(collection.storage, entry.before, after)
         collection.wake()

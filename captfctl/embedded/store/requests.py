@@ -1,11 +1,18 @@
 """What the store is asked and what it answers: the options of Kubernetes' own requests."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from captfctl.cluster.door import EventType, Propagation
 from captfctl.model.resource import Document
+
+IN_PROCESS: Mapping[str, Any] = {
+    "username": "system:captfctl",
+    "groups": ["system:masters", "system:authenticated"],
+}
+"""Who writes through a door in the process of the store."""
 
 Manage = Callable[[Document | None, Document], Document]
 
@@ -25,13 +32,15 @@ class WriteOptions:
     `as_described`: a create keeps what only a server sets (uid, creationTimestamp, generation,
     deletionTimestamp, status) as it is given, and leaves out what is not given. `manage` gets the
     stored object (None: there is none) and the one that is about to take its place, with defaults
-    and all; it answers the latter with its `metadata.managedFields`.
+    and all; it answers the latter with its `metadata.managedFields`. `user` is the `userInfo` of
+    who asks, for admission.
     """
 
     dry_run: bool = False
     field_validation: FieldValidation = FieldValidation.IGNORE
     as_described: bool = False
     manage: Manage | None = None
+    user: Mapping[str, Any] = field(default_factory=lambda: IN_PROCESS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +52,7 @@ class DeleteOptions:
     propagation: Propagation | None = None
     grace_period_seconds: int | None = None
     dry_run: bool = False
+    user: Mapping[str, Any] = field(default_factory=lambda: IN_PROCESS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ The library is loaded when the first rule is compiled: most stores never need it
 """
 
 import re
+from collections.abc import Callable, Container, Mapping
 from datetime import timedelta
 from functools import lru_cache
 from typing import Any
@@ -35,6 +36,9 @@ _CALL = re.compile(
 
 def _replaced(found: re.Match[str]) -> str:
     return found["text"] or REPLACEMENTS[found["name"]]
+
+
+_NO_MORE: Mapping[str, Callable[..., Any]] = {}
 
 
 class RuleError(Exception):
@@ -101,13 +105,19 @@ def _verdict(rule: Rule, variables: dict[str, Any]) -> str | None:
     return rule.message.strip() or f"failed rule: {' '.join(rule.expression.split())}"
 
 
-def evaluate(expression: str, variables: dict[str, Any]) -> Any:
-    """The value of an expression. Raises `RuleError`."""
+def evaluate(
+    expression: str, variables: dict[str, Any], more: Mapping[str, Callable[..., Any]] = _NO_MORE
+) -> Any:
+    """The value of an expression; `more` are functions beyond those that every expression has.
+
+    Raises `RuleError` for one that cannot be compiled, and whatever the library does.
+    """
     compiled = program(expression)
     context = cel().Context(variables=variables)
     for name in compiled.functions():
-        if name in FUNCTIONS:
-            context.add_function(name, FUNCTIONS[name])
+        function = more.get(name) or FUNCTIONS.get(name)
+        if function is not None:
+            context.add_function(name, function)
     return compiled.execute(context)
 
 
@@ -174,7 +184,7 @@ def rule_problems(node: Node, path: str = "") -> list[Cause]:
             ("rule", rule.expression),
             ("messageExpression", rule.message_expression),
         ):
-            if expression and (problem := _problem(expression)):
+            if expression and (problem := problem_in(expression)):
                 message = f"Invalid value: {shown(expression)}: compilation failed: {problem}"
                 causes.append(Cause(child(where, field), message))
     for key, below in node.properties.items():
@@ -186,13 +196,37 @@ def rule_problems(node: Node, path: str = "") -> list[Cause]:
     return causes
 
 
-def _problem(expression: str) -> str:
+def problem_in(
+    expression: str,
+    variables: Container[str] | None = None,
+    more: Mapping[str, Callable[..., Any]] = _NO_MORE,
+) -> str:
+    """Why an expression cannot be used; empty when it can.
+
+    `variables` are those that it may use, None to leave that open; `more` are further functions.
+    """
     try:
-        used = program(expression).functions()
+        compiled = program(expression)
     except RuleError as error:
         return str(error)
-    unknown = [name for name in used if _IDENTIFIER.match(name) and name not in _known()]
+    unknown = [
+        name
+        for name in compiled.functions()
+        if _IDENTIFIER.match(name) and name not in _known() and name not in more
+    ]
+    if variables is not None:
+        free = set(compiled.variables()) - _bound_by_macros(expression) - _TYPES
+        unknown += sorted(name for name in free if name not in variables)
     return f"undeclared reference to '{unknown[0]}'" if unknown else ""
+
+
+_MACRO = re.compile(r"\.(?:all|exists|exists_one|map|filter)\(\s*([a-zA-Z_]\w*)\s*,")
+_TYPES = frozenset("bool bytes double dyn int list map null_type string type uint".split())  # noqa: SIM905
+
+
+def _bound_by_macros(expression: str) -> set[str]:
+    """The names that macros like `filter` give to the items of a list."""
+    return set(_MACRO.findall(expression))
 
 
 @lru_cache(maxsize=1)

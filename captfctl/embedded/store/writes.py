@@ -7,10 +7,12 @@ import msgspec
 
 from captfctl.cluster.errors import AlreadyExists, BadRequest, Cause
 from captfctl.embedded.store import as_described, deletion, metadata
+from captfctl.embedded.store.admission import admit
 from captfctl.embedded.store.collection import Record, key_of
 from captfctl.embedded.store.engine import Engine, Moved
 from captfctl.embedded.store.kinds.pods import bound
 from captfctl.embedded.store.objects import Read, convert, decode, encode, read
+from captfctl.embedded.store.policies import Request
 from captfctl.embedded.store.registry import Served
 from captfctl.embedded.store.requests import Deleted, DeleteOptions, WriteOptions, Written
 from captfctl.embedded.store.views import shown_body
@@ -91,21 +93,32 @@ def _create(engine: Engine, served: Served, got: Read, options: WriteOptions) ->
     document = got.document
     meta = document["metadata"]
     _raise(served, meta, _check(engine, served, document, None, ""))
+    warnings = got.warnings + admit(
+        engine,
+        Request(
+            served=served,
+            operation="CREATE",
+            name=meta["name"],
+            namespace=meta.get("namespace", ""),
+            object=document,
+            old=None,
+            user=options.user,
+            dry_run=options.dry_run,
+        ),
+    )
     if options.dry_run:
         key = key_of(meta.get("namespace", ""), meta["name"])
         if key in engine.collection(served).records:
             raise Moved
         if meta.get("namespace"):
             engine.require_namespace(served, meta["namespace"], meta["name"])
-        return Written(
-            body=encode(document), resource_version="", created=True, warnings=got.warnings
-        )
+        return Written(body=encode(document), resource_version="", created=True, warnings=warnings)
     record = engine.commit(served, None, document)
     return Written(
         body=body_of(served, record),
         resource_version=str(record.version),
         created=True,
-        warnings=got.warnings,
+        warnings=warnings,
     )
 
 
@@ -210,20 +223,30 @@ def _modify(
         document = options.manage(old, document)
         meta = document["metadata"]
     _raise(served, meta, _check(engine, served, document, old, subresource))
+    request = Request(
+        served=served,
+        operation="UPDATE",
+        name=before.name,
+        namespace=before.namespace,
+        object=document,
+        old=old,
+        user=options.user,
+        subresource=subresource,
+        dry_run=options.dry_run,
+    )
+    warnings = got.warnings + admit(engine, request)
     unchanged = document == old
     if options.dry_run or unchanged:
         answer = body if unchanged else encode(document)
-        return Written(body=answer, resource_version=str(before.version), warnings=got.warnings)
+        return Written(body=answer, resource_version=str(before.version), warnings=warnings)
     if deletion.finished(document, old, served.strategy):
         last = engine.remove(served, before)
-        return Written(
-            body=encode(document), resource_version=str(last.version), warnings=got.warnings
-        )
+        return Written(body=encode(document), resource_version=str(last.version), warnings=warnings)
     record = engine.commit(served, before, document)
     return Written(
         body=body_of(served, record),
         resource_version=str(record.version),
-        warnings=got.warnings,
+        warnings=warnings,
     )
 
 
@@ -297,6 +320,19 @@ def _delete(engine: Engine, served: Served, before: Record, options: DeleteOptio
     body = body_of(served, before)
     document = decode(body)
     deletion.check_preconditions(served.resource.name, before.name, document["metadata"], options)
+    admit(
+        engine,
+        Request(
+            served=served,
+            operation="DELETE",
+            name=before.name,
+            namespace=before.namespace,
+            object=None,
+            old=document,
+            user=options.user,
+            dry_run=options.dry_run,
+        ),
+    )
     plan = deletion.plan(document, options, served.strategy, engine.now())
     gone = plan.step is deletion.Step.REMOVE
     if gone and not options.dry_run:

@@ -3,7 +3,6 @@
 Errors name the variable or its source, never a value: a value may be a password.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -12,19 +11,11 @@ import msgspec
 
 from captfctl.model import keys
 from captfctl.model.core import ConfigMap, Secret
-from captfctl.model.interface import input_names
 from captfctl.model.roles import Role
 from captfctl.model.terraform import VariableFormat, VariablesSource
+from captfctl.model.variable_names import name_problem
 from captfctl.terraform.contract.errors import VariablesError, VariablesSourceNotFound
 from captfctl.terraform.contract.jsontext import Json, NotJson, parse
-
-MAX_INLINE = 256
-RESERVED_PREFIX = "captf_"
-META_ARGUMENTS = frozenset(
-    {"source", "version", "providers", "count", "for_each", "depends_on", "lifecycle", "locals"}
-)
-
-_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]*")
 
 
 class SourceKind(StrEnum):
@@ -123,19 +114,6 @@ def parse_inline(inline: msgspec.Raw | bytes) -> dict[str, Json]:
     if not isinstance(value, dict):
         raise VariablesError("the inline variables must be a JSON object", where="spec.variables")
     return value
-
-
-def name_problem(name: str, role: Role) -> str:
-    """Why the role's modules cannot be given a user variable of this name; "" when they can."""
-    if _NAME.fullmatch(name) is None:
-        return "is not an identifier: use letters, digits, _ and -, and begin with a letter or _"
-    if name.startswith(RESERVED_PREFIX):
-        return f"is reserved: names that begin with {RESERVED_PREFIX} belong to the contract"
-    if name in META_ARGUMENTS:
-        return "is reserved: it is an argument of Terraform's module block"
-    if name in input_names(role):
-        return f"is reserved: it is a contract input of the {role.value} role"
-    return ""
 
 
 def check_name(name: str, role: Role, where: str = "") -> None:
