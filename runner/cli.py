@@ -5,14 +5,13 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, NoReturn
 
 from runner import flags, options, version
-from runner.flags import FlagError, FlagSet, Values
-from runner.options import GLOBAL_FLAGS, HELP_FLAG, OPS, RUN_FLAGS
+from runner.flags import Flag, FlagError, FlagSet, Values
+from runner.options import GLOBAL_FLAGS, HELP_FLAG
 from runner.signals import Cancellation
 
 OK = 0
 FAILURE = 1
 USAGE = 2
-_FLAGS_STEP = "flags"
 
 _SYNOPSIS = {
     "": """Usage:
@@ -97,12 +96,20 @@ def usage(command: str) -> str:
     """The synopsis and the flags of a command ("" for the program itself)."""
     text = _SYNOPSIS[command]
     if command == "run":
-        text += "\nFlags:\n" + flags.usage(RUN_FLAGS)
+        text += "\nFlags:\n" + flags.usage(_own_flags(command))
     return text + "\nGlobal flags:\n" + flags.usage((*GLOBAL_FLAGS, HELP_FLAG))
 
 
 def _flag_set(command: str) -> FlagSet:
-    return FlagSet(GLOBAL_FLAGS, (HELP_FLAG,), RUN_FLAGS if command == "run" else ())
+    return FlagSet(GLOBAL_FLAGS, (HELP_FLAG,), _own_flags(command))
+
+
+def _own_flags(command: str) -> tuple[Flag, ...]:
+    if command != "run":
+        return ()
+    from runner.run_options import RUN_FLAGS
+
+    return RUN_FLAGS
 
 
 def _parse(arguments: Sequence[str], console: Console) -> _Parsed:
@@ -204,6 +211,8 @@ def _copy(positional: list[str], console: Console) -> int:
 
 
 def _check_run(values: Values, positional: list[str], console: Console) -> None:
+    from runner.wire import OPS
+
     if positional:
         _refuse("run", values, f"unexpected arguments: {' '.join(positional)}", console)
     if values["op"] not in OPS:
@@ -221,6 +230,7 @@ def _run(
     from runner.execute import Supervisor
     from runner.log import Log
     from runner.run import Run
+    from runner.run_options import run_options
     from runner.sinks import Sink
 
     out, err = Sink(console.out), Sink(console.err)
@@ -228,18 +238,20 @@ def _run(
     with Supervisor(cancellation, log.flush_due, log.flush) as supervisor:
         out.attend = err.attend = supervisor.keep_deadlines
         try:
-            return Run(options.run_options(values), environ, log, supervisor, out, err).execute()
+            return Run(run_options(values), environ, log, supervisor, out, err).execute()
         finally:
             log.flush()
 
 
 def _write_flags_failure(values: Values, text: str, console: Console) -> None:
     """Leave a result that says the flags were bad, where `--result` was seen before."""
-    from runner.result import STEP, Failure, Result
+    from runner import wire
+    from runner.result import Result
+    from runner.run_options import result_path
 
     result = Result("")
-    result.error = Failure(STEP, _FLAGS_STEP, text)
-    path = options.result_path(values)
+    result.error = wire.Failure(wire.STEP, wire.FLAGS, text)
+    path = result_path(values)
     try:
         result.write(path)
     except OSError as error:

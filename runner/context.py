@@ -1,16 +1,17 @@
 """What the parts of one run share."""
 
+from runner import wire
 from runner.events import Events
 from runner.log import Log
-from runner.options import RunOptions
 from runner.redact import Redactor, SecretSet
-from runner.result import Failure, Result
+from runner.result import Result
+from runner.run_options import RunOptions
 
 
 class Stop(Exception):
     """The run ends here: with a failure and an exit code, or, without a failure, well."""
 
-    def __init__(self, failure: Failure | None, exit_code: int = 1) -> None:
+    def __init__(self, failure: wire.Failure | None, exit_code: int = 1) -> None:
         super().__init__()
         self.failure = failure
         self.exit_code = exit_code

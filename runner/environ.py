@@ -5,7 +5,6 @@ Names and values are bytes decoded with surrogateescape, as in `os.environ`.
 
 import os
 from collections.abc import Mapping
-from typing import NamedTuple
 
 OWN_TMP = "tmp"  # below the work directory
 _GIVEN = "/proc/self/environ"
@@ -15,13 +14,6 @@ _KEPT = frozenset(("TF_IN_AUTOMATION", "TF_INPUT", "KUBE_NAMESPACE"))
 _ALSO_DROPPED = frozenset(
     ("TERRAFORM_CONFIG", "XDG_CONFIG_DIRS", "XDG_CONFIG_HOME", "XDG_DATA_DIRS", "XDG_DATA_HOME")
 )
-
-
-class StepEnvironment(NamedTuple):
-    """What a step gets, and the names of the variables that were taken away."""
-
-    variables: dict[str, str]
-    dropped: tuple[str, ...]
 
 
 def given() -> dict[str, str]:
@@ -44,22 +36,31 @@ def given() -> dict[str, str]:
     return variables
 
 
-def build(inherited: Mapping[str, str], workdir: str, cli_config: str) -> StepEnvironment:
+def dropped(inherited: Mapping[str, str]) -> tuple[str, ...]:
+    """The names of the variables that no step gets.
+
+    HOME is replaced and not among them: every Job has one.
+    """
+    return tuple(sorted(filter(_changes_the_runtime, inherited)))
+
+
+def build(inherited: Mapping[str, str], workdir: str, cli_config: str) -> dict[str, str]:
     """The environment for steps in `workdir`.
 
-    `cli_config` is the CLI configuration file with the provider mirror, "" without a mirror. A
-    replaced HOME is not reported as dropped, because every Job has one.
+    `cli_config` is the CLI configuration file with the provider mirror, "" without a mirror.
     """
-    variables = {}
-    dropped = []
-    for name, value in inherited.items():
-        if (name.startswith(_PREFIXES) and name not in _KEPT) or name in _ALSO_DROPPED:
-            dropped.append(name)
-        elif name != "HOME":
-            variables[name] = value
+    variables = {
+        name: value
+        for name, value in inherited.items()
+        if name != "HOME" and not _changes_the_runtime(name)
+    }
     variables["TF_DATA_DIR"] = f"{workdir}/.terraform"
     variables["HOME"] = workdir
     variables.setdefault("TMPDIR", f"{workdir}/{OWN_TMP}")
     if cli_config:
         variables["TF_CLI_CONFIG_FILE"] = cli_config
-    return StepEnvironment(variables, tuple(sorted(dropped)))
+    return variables
+
+
+def _changes_the_runtime(name: str) -> bool:
+    return (name.startswith(_PREFIXES) and name not in _KEPT) or name in _ALSO_DROPPED

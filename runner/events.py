@@ -10,14 +10,13 @@ import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
+from runner import wire
 from runner.log import Log
-from runner.options import RunOptions
+from runner.run_options import RunOptions
 from runner.text import cut
 
 CONTROLLER = "captf.io/runner"
 SERVICE_ACCOUNT_DIR = "/var/run/secrets/kubernetes.io/serviceaccount"
-# Processes without a mount namespace of their own find the service account elsewhere.
-SERVICE_ACCOUNT_VARIABLE = "CAPTF_SERVICE_ACCOUNT_DIR"
 
 NORMAL = "Normal"
 WARNING = "Warning"
@@ -176,4 +175,6 @@ def _api_server(environ: Mapping[str, str]) -> Server:
         raise ValueError("KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not both set")
     from runner.api import Api  # the TLS library is loaded only when it is needed
 
-    return Api(host, port, environ.get(SERVICE_ACCOUNT_VARIABLE) or SERVICE_ACCOUNT_DIR, environ)
+    return Api(
+        host, port, environ.get(wire.SERVICE_ACCOUNT_VARIABLE) or SERVICE_ACCOUNT_DIR, environ
+    )

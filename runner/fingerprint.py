@@ -6,9 +6,9 @@ The key keeps a reader of the hash from guessing values by trying them.
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from runner import wire
 from runner.jsontext import JsonError, JsonValue, Number, canonical, quote
 
-KEY_SHORTEST = 32
 _ABSENT = object()
 _Side = JsonValue | object  # a value, or _ABSENT
 
@@ -26,10 +26,10 @@ def read_key(path: str) -> bytes:
             key = file.read()
     except OSError as error:
         raise KeyFileError(f"the plan key could not be read: {path}: {error.strerror}") from None
-    if len(key) < KEY_SHORTEST:
+    if len(key) < wire.PLAN_KEY_BYTES:
         raise KeyFileError(
             f"the plan key could not be read: {path} holds {len(key)} bytes, "
-            f"at least {KEY_SHORTEST} are needed"
+            f"at least {wire.PLAN_KEY_BYTES} are needed"
         )
     return key
 

@@ -2,11 +2,9 @@
 
 from collections.abc import Iterable
 
-from runner import events, plan, restore, steps, summary
+from runner import events, plan, restore, steps, summary, wire
 from runner.context import Context, Stop
 from runner.jsontext import JsonError
-from runner.result import BLOCKED, PLAN_CHANGED, Failure
-from runner.ui import Counts
 
 
 class BadOutput(Exception):
@@ -22,16 +20,16 @@ class Judge:
 
     def read(self, step: steps.Step, output: Iterable[bytes]) -> None:
         """Read the captured output of a step that succeeded. Raises BadOutput."""
-        if step.name == steps.SHOW_JSON:
+        if step.name == wire.SHOW_JSON:
             self._read_plan(output)
-        elif step.name == steps.STATE_LIST:
+        elif step.name == wire.STATE_LIST:
             self._count_restored(b"".join(output))
 
     def decide(self, step: steps.Step, exit_code: int) -> None:
         """Act on a step that succeeded; raises Stop when the run ends with it."""
-        if step.name == steps.PLAN and exit_code == 0:
+        if step.name == wire.PLAN and exit_code == 0:
             self._no_changes()
-        elif step.name == steps.SHOW_JSON and self._reading is not None:
+        elif step.name == wire.SHOW_JSON and self._reading is not None:
             self._changes(self._reading)
 
     def _read_plan(self, output: Iterable[bytes]) -> None:
@@ -42,7 +40,7 @@ class Judge:
         except RecursionError:
             raise BadOutput("the plan could not be read: nested too deeply") from None
         self._reading = reading
-        if self._context.options.op != "drift":
+        if self._context.options.op != wire.DRIFT:
             self._context.hide(reading.secrets)
 
     def _count_restored(self, listing: bytes) -> None:
@@ -57,36 +55,35 @@ class Judge:
     def _no_changes(self) -> None:
         context = self._context
         options, result = context.options, context.result
-        context.events.emit("PlanSummary", events.NORMAL, steps.PLAN, "The plan has no changes")
-        if options.op == "drift":
-            result.drift = plan.Drift()
-        elif options.op == "plan":
-            result.plan = plan.Summary()
-        elif options.expect_plan not in ("", plan.EMPTY_HASH):
-            self._plan_changed(plan.Summary())
+        context.events.emit("PlanSummary", events.NORMAL, wire.PLAN, "The plan has no changes")
+        if options.op == wire.DRIFT:
+            result.drift = wire.Drift(resources=())
+        elif options.op == wire.PLAN:
+            result.plan = wire.Plan(wire.EMPTY_PLAN)
+        elif options.expect_plan not in ("", wire.EMPTY_PLAN):
+            self._plan_changed(wire.Plan(wire.EMPTY_PLAN))
         else:
             context.log.info("The plan has no changes, apply is skipped")
-            result.changes = Counts()
+            result.changes = wire.Changes()
             raise Stop(None, 0)
 
     def _changes(self, reading: plan.Reading) -> None:
         options, result = self._context.options, self._context.result
         found = reading.summary
-        if options.op == "drift":
+        if options.op == wire.DRIFT:
             result.drift = reading.drift
-            self._announce(plan.action_counts_text(*reading.drift[:4]))
-        elif options.op == "plan":
+            self._announce(reading.drift.counts)
+        elif options.op == wire.PLAN:
             result.plan = found
-            self._announce(found.counts_text())
+            self._announce(found.counts)
             self._log_plan(found)
         elif options.expect_plan:
-            self._announce(found.counts_text())
+            self._announce(found.counts)
             if found.hash != options.expect_plan:
                 self._plan_changed(found)
             self._context.log.info("Applying the approved plan", hash=found.hash)
         else:
-            counts = (found.create, found.update, found.replace, found.delete)
-            self._announce(plan.action_counts_text(*counts))
+            self._announce(found.action_counts)
             self._guard(reading)
 
     def _guard(self, reading: plan.Reading) -> None:
@@ -109,19 +106,19 @@ class Judge:
             planHash=reading.summary.hash,
         )
         context.result.plan = reading.summary
-        raise Stop(Failure(BLOCKED, None, context.redactor.redact_text(text)))
+        raise Stop(wire.Failure(wire.BLOCKED, None, context.redactor.redact_text(text)))
 
-    def _plan_changed(self, found: plan.Summary) -> None:
+    def _plan_changed(self, found: wire.Plan) -> None:
         context = self._context
         text = summary.plan_changed(context.options.expect_plan, found)
         context.log.info("Apply stopped: the plan is not the approved one", summary=text)
         context.result.plan = found
-        raise Stop(Failure(PLAN_CHANGED, None, context.redactor.redact_text(text)))
+        raise Stop(wire.Failure(wire.PLAN_CHANGED, None, context.redactor.redact_text(text)))
 
     def _announce(self, counts: str) -> None:
-        self._context.events.emit("PlanSummary", events.NORMAL, steps.SHOW_JSON, f"Plan: {counts}")
+        self._context.events.emit("PlanSummary", events.NORMAL, wire.SHOW_JSON, f"Plan: {counts}")
 
-    def _log_plan(self, found: plan.Summary) -> None:
+    def _log_plan(self, found: wire.Plan) -> None:
         self._context.log.info(
             "Plan computed",
             hash=found.hash,
@@ -129,8 +126,8 @@ class Judge:
             update=found.update,
             replace=found.replace,
             delete=found.delete,
-            **{"import": found.imports},
-            move=found.moves,
-            forget=found.forgets,
+            **{"import": found.imported},
+            move=found.move,
+            forget=found.forget,
             outputChanges=found.output_changes,
         )

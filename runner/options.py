@@ -1,15 +1,11 @@
-"""What the command line can say: every flag and its typed value (20 §2.3, §2.5)."""
+"""The flags of every command: logging and version (20 §2.3)."""
 
-import os
 import re
 from typing import NamedTuple
 
 from runner import flags, version
 from runner.durations import SECOND
-from runner.flags import Flag, Value, Values
-
-OPS = ("apply", "destroy", "refresh", "drift", "restore", "plan")
-DEFAULT_RESULT = "/dev/termination-log"
+from runner.flags import Flag, Values
 
 # Gate -> (stage, default), 20 §2.3. AllAlpha and AllBeta switch every gate of their stage.
 _GATES = {
@@ -40,32 +36,6 @@ class LogOptions(NamedTuple):
     split: bool
     buffer_size: int
     flush_frequency: int
-
-
-class RunOptions(NamedTuple):
-    """The flags of `run`. Durations are nanoseconds; paths are absolute (20 §2.5)."""
-
-    op: str
-    bin: tuple[str, ...]
-    image: str
-    module: str
-    providers: str
-    workdir: str
-    config: str
-    backend_config: tuple[str, ...]
-    lock_timeout: int
-    stop_timeout: int
-    force_unlock: str
-    guard_deletes: bool
-    inputs_hash: str
-    allow_deletes_hash: str
-    expect_plan: str
-    plan_key_file: str
-    restore_chunks: int
-    restore_resources: int
-    event_object: str
-    job_name: str
-    result: str
 
 
 def _gates(text: str) -> str:
@@ -170,66 +140,6 @@ GLOBAL_FLAGS = (
 )
 HELP_FLAG = flags.switch("help", "Print this help", short="h")
 
-RUN_FLAGS = (
-    flags.text("op", "", "The operation: " + ", ".join(OPS) + ". Required"),
-    flags.texts("bin", ["/captf/runtime"], "The runtime command, one flag per element"),
-    flags.text("image", "", "Source image reference, echoed in the result"),
-    flags.text("module", "/captf/module", "Module directory"),
-    flags.text("providers", "/captf/providers", "Provider mirror directory; may be absent"),
-    flags.text("workdir", "/captf/work", "Writable work directory"),
-    flags.text("config", "/captf/config", "Directory with the rendered root module and tfvars"),
-    flags.texts("backend-config", [], "A value for init -backend-config; repeatable"),
-    flags.duration("lock-timeout", 300 * SECOND, "How long a step waits for the state lock"),
-    flags.duration("stop-timeout", 60 * SECOND, "How long an interrupted step has before SIGKILL"),
-    flags.text("force-unlock", "", "A stale lock ID to force-unlock after init"),
-    flags.switch("guard-deletes", "apply: stop before a plan that deletes or replaces"),
-    flags.text("inputs-hash", "", "Hash of the inputs this Job renders"),
-    flags.text("allow-deletes-hash", "", "Hash approved for a destructive plan"),
-    flags.text("expect-plan", "", "apply: the approved plan hash"),
-    flags.text("plan-key-file", "/captf/plan-key/key", "File with the key of plan fingerprints"),
-    flags.number("restore-chunks", "restore: number of backup chunks under <config>/restore"),
-    flags.number("restore-resources", "restore: managed resources in the backup"),
-    flags.text(
-        "event-object",
-        "",
-        "Object of progress events: <apiVersion>/<kind>/<namespace>/<name>/<uid>",
-    ),
-    flags.text("job-name", "", "The Job the events relate to"),
-    flags.text("result", DEFAULT_RESULT, "Where to write the result"),
-)
-
-
-def run_options(values: Values) -> RunOptions:
-    """The typed options of `run`; relative paths are made absolute, the steps run elsewhere."""
-    return RunOptions(
-        op=_text(values, "op"),
-        bin=_texts(values, "bin"),
-        image=_text(values, "image"),
-        module=_path(values, "module"),
-        providers=_path(values, "providers"),
-        workdir=_path(values, "workdir"),
-        config=_path(values, "config"),
-        backend_config=_texts(values, "backend-config"),
-        lock_timeout=_integer(values, "lock-timeout"),
-        stop_timeout=_integer(values, "stop-timeout"),
-        force_unlock=_text(values, "force-unlock"),
-        guard_deletes=values["guard-deletes"] is True,
-        inputs_hash=_text(values, "inputs-hash"),
-        allow_deletes_hash=_text(values, "allow-deletes-hash"),
-        expect_plan=_text(values, "expect-plan"),
-        plan_key_file=_path(values, "plan-key-file"),
-        restore_chunks=_integer(values, "restore-chunks"),
-        restore_resources=_integer(values, "restore-resources"),
-        event_object=_text(values, "event-object"),
-        job_name=_text(values, "job-name"),
-        result=result_path(values),
-    )
-
-
-def result_path(values: Values) -> str:
-    """Where the result goes, also when the flags turned out bad: never an empty path."""
-    return _path(values, "result") or DEFAULT_RESULT
-
 
 def log_options(values: Values) -> LogOptions:
     """The typed logging options. Raises LoggingFlagError when they do not go together."""
@@ -273,12 +183,6 @@ def _enabled(text: str) -> dict[str, bool]:
     return enabled
 
 
-def _path(values: Values, name: str) -> str:
-    """An absolute path; an empty value stays empty."""
-    path = _text(values, name)
-    return path if not path or os.path.isabs(path) else os.path.join(os.getcwd(), path)
-
-
 def _text(values: Values, name: str) -> str:
     value = values[name]
     assert isinstance(value, str)
@@ -289,9 +193,3 @@ def _integer(values: Values, name: str) -> int:
     value = values[name]
     assert isinstance(value, int)
     return value
-
-
-def _texts(values: Values, name: str) -> tuple[str, ...]:
-    value: Value = values[name]
-    assert isinstance(value, list)
-    return tuple(value)

@@ -7,56 +7,13 @@ of its text however large it is. Values are seen only by the fingerprint and by 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from runner import fingerprint, jsontext
+from runner import fingerprint, jsontext, wire
 from runner.jsontext import JsonError, JsonValue
 from runner.redact import SecretSet
 
-EMPTY_HASH = "p2:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 _LISTED_CHANGES = 50
 _LISTED_DRIFT = 20
 _SENSITIVE_LINE = 16
-
-
-class Drift(NamedTuple):
-    """What differs between the state and the configuration (20 §15.2)."""
-
-    create: int = 0
-    update: int = 0
-    replace: int = 0
-    delete: int = 0
-    resources: tuple[str, ...] = ()
-
-    @property
-    def detected(self) -> bool:
-        """Whether any resource would be changed."""
-        return any(self[:4])
-
-
-class Summary(NamedTuple):
-    """A plan without its values (20 §15.3)."""
-
-    hash: str = EMPTY_HASH
-    create: int = 0
-    update: int = 0
-    replace: int = 0
-    delete: int = 0
-    output_changes: int = 0
-    imports: int = 0
-    moves: int = 0
-    forgets: int = 0
-    resources: tuple[str, ...] = ()
-    truncated: bool = False
-
-    def counts_text(self) -> str:
-        """The counts for people: the four actions always, the others when there are any."""
-        text = action_counts_text(self.create, self.update, self.replace, self.delete)
-        others = (
-            (self.imports, "to import"),
-            (self.moves, "to move"),
-            (self.forgets, "to forget"),
-            (self.output_changes, "output changes"),
-        )
-        return text + "".join(f", {count} {what}" for count, what in others if count)
 
 
 class Reading(NamedTuple):
@@ -66,15 +23,10 @@ class Reading(NamedTuple):
     marks sensitive (20 §17.1).
     """
 
-    summary: Summary
-    drift: Drift
+    summary: wire.Plan
+    drift: wire.Drift
     destructive: tuple[str, ...]
     secrets: SecretSet
-
-
-def action_counts_text(create: int, update: int, replace: int, delete: int) -> str:
-    """The four action counts for people."""
-    return f"{create} to create, {update} to update, {replace} to replace, {delete} to delete"
 
 
 def read(document: Iterable[bytes], key: bytes | None) -> Reading:
@@ -188,17 +140,19 @@ class _Reader:
 
     def reading(self) -> Reading:
         """What was collected."""
-        summary = Summary(
+        summary = wire.Plan(
             hash=self._hasher.hash() if self._hasher is not None else "",
             **self._counts,
             output_changes=self._outputs,
-            imports=self._imports,
-            moves=self._moves,
-            forgets=self._forgets,
+            imported=self._imports,
+            move=self._moves,
+            forget=self._forgets,
             resources=self._listed.lines(),
             truncated=self._listed.count > _LISTED_CHANGES,
         )
-        drift = Drift(**self._counts, resources=tuple(self._drifted))
+        drift = wire.Drift(
+            detected=any(self._counts.values()), **self._counts, resources=tuple(self._drifted)
+        )
         return Reading(summary, drift, tuple(self._destructive), self._secrets)
 
 

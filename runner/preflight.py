@@ -4,7 +4,7 @@ import os
 import stat
 from collections.abc import Mapping, Sequence
 
-_SUFFIXES = (".tf", ".tf.json", ".tofu", ".tofu.json")
+from runner import wire
 
 
 class LayoutError(Exception):
@@ -25,14 +25,15 @@ def _check_module(module: str) -> None:
     try:
         with os.scandir(module) as entries:
             usable = any(
-                entry.name.endswith(_SUFFIXES) and not entry.is_dir(follow_symlinks=False)
+                entry.name.endswith(wire.MODULE_SUFFIXES)
+                and not entry.is_dir(follow_symlinks=False)
                 for entry in entries
             )
     except OSError as error:
         raise LayoutError(f"module directory {module}: {error.strerror}") from None
     if not usable:
         raise LayoutError(
-            f"module directory {module} holds no file ending in {', '.join(_SUFFIXES)}"
+            f"module directory {module} holds no file ending in {', '.join(wire.MODULE_SUFFIXES)}"
         )
 
 

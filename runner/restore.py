@@ -3,10 +3,9 @@
 import zlib
 from collections.abc import Iterator
 
-from runner import jsontext
+from runner import jsontext, wire
 from runner.workdir import PrepareError
 
-MOST_CHUNKS = 32
 LARGEST_STATE = 64 << 20
 _GZIP = 31  # window bits: a gzip header, the largest window
 _PIECE = 1 << 16
@@ -17,8 +16,8 @@ def assemble(config: str, chunks: int) -> bytes:
 
     Only the first gzip member is read; what follows it is ignored.
     """
-    if not 1 <= chunks <= MOST_CHUNKS:
-        raise PrepareError(f"--restore-chunks is {chunks}, must be 1 to {MOST_CHUNKS}")
+    if not 1 <= chunks <= wire.MOST_CHUNKS:
+        raise PrepareError(f"--restore-chunks is {chunks}, must be 1 to {wire.MOST_CHUNKS}")
     state = _decompress(_chunks(config, chunks))
     try:
         jsontext.check(jsontext.as_ascii([state]))
@@ -29,7 +28,7 @@ def assemble(config: str, chunks: int) -> bytes:
 
 def _chunks(config: str, count: int) -> Iterator[bytes]:
     for index in range(count):
-        path = f"{config}/restore/{index}"
+        path = f"{config}/{wire.RESTORE_DIRECTORY}/{index}"
         try:
             with open(path, "rb") as file:
                 while piece := file.read(_PIECE):

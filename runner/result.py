@@ -1,39 +1,13 @@
-"""The result document: what the manager learns of a run, within 4096 bytes (20 §19)."""
+"""The result as it comes together, and how it is made to fit (20 §19)."""
 
-import json
 import os
 from collections.abc import Iterator
-from typing import NamedTuple
 
-from runner.plan import Drift, Summary
-from runner.ui import Counts
+from runner import wire
+from runner.text import cut
 
-LARGEST = 4096
 _SHORTEST_TAIL = 16
-
-# Kinds of error.
-LAYOUT = "image-layout"
-STEP = "step"
-INTERRUPTED = "interrupted"
-BLOCKED = "blocked"
-PLAN_CHANGED = "plan-changed"
-
-
-class StepRecord(NamedTuple):
-    """One step that was run: its name, exit code and wall time in seconds (one decimal)."""
-
-    name: str
-    exit: int
-    seconds: float
-
-
-class Failure(NamedTuple):
-    """Why a run failed. `step` is None when no step is to blame."""
-
-    kind: str
-    step: str | None
-    tail: str
-    resources: tuple[str, ...] = ()
+_LONGEST_OP = 64
 
 
 class Result:
@@ -45,17 +19,17 @@ class Result:
         self.command = command
         self.providers_mirror = False
         self.runtime_version = ""
-        self.steps: list[StepRecord] = []
-        self.changes: Counts | None = None
-        self.drift: Drift | None = None
-        self.plan: Summary | None = None
-        self.error: Failure | None = None
+        self.steps: list[wire.StepRecord] = []
+        self.changes: wire.Changes | None = None
+        self.drift: wire.Drift | None = None
+        self.plan: wire.Plan | None = None
+        self.error: wire.Failure | None = None
 
     def encode(self) -> bytes:
         """The document, reduced as far as needed to fit."""
-        for document in _smaller_and_smaller(self._document(), self._minimal()):
-            encoded = _encode(document)
-            if len(encoded) <= LARGEST:
+        for reduced in _smaller_and_smaller(self.whole()):
+            encoded = wire.encode(reduced)
+            if len(encoded) <= wire.RESULT_MAX:
                 return encoded
         raise AssertionError("the minimal result document always fits")
 
@@ -69,142 +43,62 @@ class Result:
         with os.fdopen(descriptor, "wb") as file:
             file.write(document)
 
-    def _document(self) -> dict[str, object]:
-        document: dict[str, object] = {
-            "version": 1,
-            "op": self.op,
-            "image": {"ref": self.image, "providersMirror": self.providers_mirror},
-            "runtime": {"command": list(self.command), "version": self.runtime_version},
-            "steps": [step._asdict() for step in self.steps],
-            "drift": _drift(self.drift),
-            "error": _failure(self.error),
-        }
-        if self.changes is not None:
-            document["changes"] = _changes(self.changes)
-        if self.plan is not None:
-            document["plan"] = _plan(self.plan)
-        return document
-
-    def _minimal(self) -> dict[str, object]:
-        document: dict[str, object] = {
-            "version": 1,
-            "op": self.op if len(self.op) <= 64 else "",
-            "image": {"ref": "", "providersMirror": False},
-            "runtime": {"command": [], "version": ""},
-            "steps": [],
-            "drift": None,
-            "error": None,
-        }
-        if self.error is not None:
-            document["error"] = _failure(Failure(self.error.kind, None, ""))
-        if self.plan is not None:
-            shown = self.plan._replace(
-                resources=(), truncated=self.plan.truncated or bool(self.plan.resources)
-            )
-            document["plan"] = _plan(shown)
-        return document
+    def whole(self) -> wire.RunResult:
+        """All of it, however long."""
+        return wire.RunResult(
+            op=self.op,
+            image=self.image,
+            providers_mirror=self.providers_mirror,
+            command=self.command,
+            runtime_version=self.runtime_version,
+            steps=tuple(self.steps),
+            drift=self.drift,
+            error=self.error,
+            changes=self.changes,
+            plan=self.plan,
+        )
 
 
-def _changes(counts: Counts) -> dict[str, int]:
-    shown = {"add": counts.add, "change": counts.change, "destroy": counts.destroy}
-    if counts.imports:
-        shown["import"] = counts.imports
-    return shown
+def _smaller_and_smaller(result: wire.RunResult) -> Iterator[wire.RunResult]:
+    """The result after every single reduction, in the order in which detail is given up."""
+    yield result
+    result = result._replace(changes=None)
+    yield result
+    while result.error is not None and result.error.resources:
+        kept = _first_half(result.error.resources)
+        result = result._replace(error=result.error._replace(resources=kept))
+        yield result
+    while result.error is not None and result.error.tail:
+        tail = _first_half_of_text(result.error.tail)
+        result = result._replace(error=result.error._replace(tail=tail))
+        yield result
+    while result.plan is not None and result.plan.resources:
+        kept = _first_half(result.plan.resources)
+        result = result._replace(plan=result.plan._replace(resources=kept, truncated=True))
+        yield result
+    if result.drift is not None and result.drift.resources:
+        result = result._replace(drift=result.drift._replace(resources=None))
+        yield result
+    while len(result.steps) > 2:
+        result = result._replace(steps=(result.steps[0], *result.steps[2:]))
+        yield result
+    yield _minimal(result)
 
 
-def _drift(drift: Drift | None) -> dict[str, object] | None:
-    if drift is None:
-        return None
-    return {
-        "detected": drift.detected,
-        "create": drift.create,
-        "update": drift.update,
-        "replace": drift.replace,
-        "delete": drift.delete,
-        "resources": list(drift.resources),
-    }
+def _minimal(result: wire.RunResult) -> wire.RunResult:
+    """What is never given up: how the run ended, and a plan's hash and counts."""
+    return wire.RunResult(
+        op=result.op if len(result.op) <= _LONGEST_OP else "",
+        error=None if result.error is None else wire.Failure(result.error.kind),
+        plan=result.plan,
+    )
 
 
-def _plan(plan: Summary) -> dict[str, object]:
-    shown: dict[str, object] = {
-        "hash": plan.hash,
-        "create": plan.create,
-        "update": plan.update,
-        "delete": plan.delete,
-    }
-    others = {
-        "replace": plan.replace,
-        "outputChanges": plan.output_changes,
-        "import": plan.imports,
-        "move": plan.moves,
-        "forget": plan.forgets,
-        "resources": list(plan.resources),
-        "truncated": plan.truncated,
-    }
-    shown.update({key: value for key, value in others.items() if value})
-    return shown
+def _first_half(items: tuple[str, ...]) -> tuple[str, ...]:
+    return items[: len(items) // 2]
 
 
-def _failure(error: Failure | None) -> dict[str, object] | None:
-    if error is None:
-        return None
-    shown: dict[str, object] = {"kind": error.kind, "step": error.step, "tail": error.tail}
-    if error.resources:
-        shown["resources"] = list(error.resources)
-    return shown
-
-
-def _smaller_and_smaller(
-    document: dict[str, object], minimal: dict[str, object]
-) -> Iterator[dict[str, object]]:
-    """The document after every single reduction, in the order in which detail is given up."""
-    yield document
-    if document.pop("changes", None) is not None:
-        yield document
-    error = document["error"]
-    if isinstance(error, dict):
-        for _ in _halve_list(error, "resources"):
-            yield document
-        while error["tail"]:
-            error["tail"] = _last_half(error["tail"])
-            yield document
-    plan = document.get("plan")
-    if isinstance(plan, dict):
-        for _ in _halve_list(plan, "resources"):
-            plan["truncated"] = True
-            yield document
-    drift = document["drift"]
-    if isinstance(drift, dict) and drift["resources"]:
-        drift["resources"] = None
-        yield document
-    steps = document["steps"]
-    assert isinstance(steps, list)
-    while len(steps) > 2:
-        del steps[1]
-        yield document
-    yield minimal
-
-
-def _halve_list(holder: dict[str, object], name: str) -> Iterator[None]:
-    """Keep the first half of a list, again and again, until the member is gone."""
-    while name in holder:
-        items = holder[name]
-        assert isinstance(items, list)
-        kept = items[: len(items) // 2]
-        if kept:
-            holder[name] = kept
-        else:
-            del holder[name]
-        yield None
-
-
-def _last_half(tail: str) -> str:
-    data = tail.encode("utf-8", "replace")
-    half = data[len(data) // 2 :]
-    # A character cut in two is dropped.
-    return half.decode("utf-8", "ignore") if len(half) >= _SHORTEST_TAIL else ""
-
-
-def _encode(document: dict[str, object]) -> bytes:
-    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
-    return text.encode("utf-8", "replace")
+def _first_half_of_text(text: str) -> str:
+    """The cause stands first in a summary. What is too short to tell anything is dropped."""
+    half = len(text.encode("utf-8", "replace")) // 2
+    return cut(text, half) if half >= _SHORTEST_TAIL else ""

@@ -18,36 +18,27 @@ from runner import (
     streams,
     summary,
     ui,
+    wire,
     workdir,
 )
 from runner.context import Context, Stop
 from runner.execute import Command, Consumer, Ended, Supervisor
 from runner.judge import BadOutput, Judge
 from runner.log import Log
-from runner.options import RunOptions
-from runner.result import (
-    BLOCKED,
-    INTERRUPTED,
-    LAYOUT,
-    PLAN_CHANGED,
-    STEP,
-    Failure,
-    StepRecord,
-)
+from runner.run_options import RunOptions
 from runner.sinks import Sink
 from runner.text import unwrapped
 from runner.version_output import runtime_version
 
-PREPARE = "prepare"
 _LONGEST_EARLY_TAIL = 65536
 _VERSION_STOP_SECONDS = 60.0
 _SHORTEST_PUSH_SECONDS = 10.0
 _OUTCOMES = {
-    LAYOUT: "the image does not follow the contract",
-    STEP: "failed",
-    INTERRUPTED: "interrupted",
-    BLOCKED: "blocked",
-    PLAN_CHANGED: "the plan differs from the approved one",
+    wire.LAYOUT: "the image does not follow the contract",
+    wire.STEP: "failed",
+    wire.INTERRUPTED: "interrupted",
+    wire.BLOCKED: "blocked",
+    wire.PLAN_CHANGED: "the plan differs from the approved one",
 }
 _HARMLESS_UNLOCK = ("state is already unlocked", "does not match existing lock")
 
@@ -96,7 +87,7 @@ class Run:
         try:
             planned = steps.for_operation(options, self._workdir)
         except KeyError:
-            failure = Failure(STEP, steps.PLAN, f"unknown operation {options.op!r}")
+            failure = wire.Failure(wire.STEP, wire.PLAN, f"unknown operation {options.op!r}")
             raise Stop(failure, 2) from None
         self._prepare()
         version = self._runtime_version()
@@ -120,7 +111,7 @@ class Run:
             preflight.check(options.module, options.bin, self._inherited)
         except preflight.LayoutError as error:
             raise self._early(
-                LAYOUT, None, "The image does not follow the contract", error
+                wire.LAYOUT, None, "The image does not follow the contract", error
             ) from None
         try:
             self._workdir = workdir.prepare(
@@ -131,11 +122,13 @@ class Run:
             )
             context.result.providers_mirror = bool(self._workdir.cli_config)
             self._build_environment()
-            if options.op == "restore":
+            if options.op == wire.RESTORE:
                 state = restore.assemble(options.config, options.restore_chunks)
                 workdir.write_private(self._workdir.restore_state, state)
         except workdir.PrepareError as error:
-            raise self._early(STEP, PREPARE, "The run could not be prepared", error) from None
+            raise self._early(
+                wire.STEP, wire.PREPARE, "The run could not be prepared", error
+            ) from None
         self._load_plan_key()
         context.hide(
             secret_sources.of_environment(self._environment),
@@ -146,27 +139,29 @@ class Run:
         text = str(error)
         self._context.log.error(text, what)
         data = text.encode("utf-8", "replace")[-_LONGEST_EARLY_TAIL:]
-        return Stop(Failure(kind, step, data.decode("utf-8", "ignore")))
+        return Stop(wire.Failure(kind, step, data.decode("utf-8", "ignore")))
 
     def _build_environment(self) -> None:
-        built = environ.build(self._inherited, self._workdir.path, self._workdir.cli_config)
-        self._environment = built.variables
-        if built.dropped:
+        path, mirror = self._workdir.path, self._workdir.cli_config
+        self._environment = environ.build(self._inherited, path, mirror)
+        if dropped := environ.dropped(self._inherited):
             self._context.log.info(
-                "Variables that would change the runtime are ignored", vars=built.dropped
+                "Variables that would change the runtime are ignored", vars=dropped
             )
 
     def _load_plan_key(self) -> None:
         """A plan and an approved apply need the key; a guarded apply goes on without it."""
         context, options = self._context, self._context.options
-        needed = options.op == "plan" or (options.op == "apply" and bool(options.expect_plan))
+        needed = options.op == wire.PLAN or (options.op == wire.APPLY and bool(options.expect_plan))
         if not needed and not steps.planned(options):
             return
         try:
             context.plan_key = fingerprint.read_key(options.plan_key_file)
         except fingerprint.KeyFileError as error:
             if needed:
-                raise self._early(STEP, PREPARE, "The plan key is not usable", error) from None
+                raise self._early(
+                    wire.STEP, wire.PREPARE, "The plan key is not usable", error
+                ) from None
             context.log.info("The plan gets no fingerprint", err=str(error))
 
     def _runtime_version(self) -> str:
@@ -195,7 +190,7 @@ class Run:
         except BadOutput as error:
             text = context.redactor.redact_text(str(error))
             self._step_failed(record._replace(exit=0), text)
-            raise Stop(Failure(STEP, step.name, text)) from None
+            raise Stop(wire.Failure(wire.STEP, step.name, text)) from None
         context.events.emit(
             "StepSucceeded",
             events.NORMAL,
@@ -217,15 +212,17 @@ class Run:
         command = Command(arguments, self._workdir.root, self._environment, stop)
         return self._supervisor.run(command, out, err, limit=limit)
 
-    def _record(self, step: steps.Step, ended: Ended) -> StepRecord:
-        record = StepRecord(step.name, ended.exit, math.floor(ended.seconds * 10 + 0.5) / 10)
+    def _record(self, step: steps.Step, ended: Ended) -> wire.StepRecord:
+        record = wire.StepRecord(step.name, ended.exit, math.floor(ended.seconds * 10 + 0.5) / 10)
         self._context.result.steps.append(record)
         self._context.log.info(
             "Step finished", step=record.name, exit=record.exit, seconds=record.seconds
         )
         return record
 
-    def _fail(self, step: steps.Step, ended: Ended, record: StepRecord, output: "_Output") -> None:
+    def _fail(
+        self, step: steps.Step, ended: Ended, record: wire.StepRecord, output: "_Output"
+    ) -> None:
         """End the run because a step failed."""
         context = self._context
         interrupted = self._supervisor.cancelled
@@ -242,11 +239,11 @@ class Run:
         self._step_failed(record, tail)
         if step.json_ui:
             self._push_errored_state()
-        kind = INTERRUPTED if interrupted else STEP
+        kind = wire.INTERRUPTED if interrupted else wire.STEP
         own = ended.exit if not ended.error and ended.exit >= 1 else 1
-        raise Stop(Failure(kind, step.name, tail, resources), own)
+        raise Stop(wire.Failure(kind, step.name, tail, resources), own)
 
-    def _step_failed(self, record: StepRecord, text: str) -> None:
+    def _step_failed(self, record: wire.StepRecord, text: str) -> None:
         self._context.events.emit(
             "StepFailed",
             events.WARNING,
@@ -285,10 +282,10 @@ class Run:
                 events.NORMAL,
                 step.name,
                 f"{counts.add} added, {counts.change} changed, {counts.destroy} destroyed, "
-                f"{counts.imports} imported",
+                f"{counts.imported} imported",
             )
 
-    def _internal_failure(self, error: Exception) -> Failure:
+    def _internal_failure(self, error: Exception) -> wire.Failure:
         """A defect of the runner: its kind and place are told, its text may hold values."""
         place = error.__traceback__
         while place is not None and place.tb_next is not None:
@@ -302,8 +299,8 @@ class Run:
         recorded = self._context.result.steps
         if self._running:
             # It may have changed something: whoever reads the result must know that it began.
-            recorded.append(StepRecord(self._running, 1, 0.0))
-        return Failure(STEP, recorded[-1].name if recorded else PREPARE, text)
+            recorded.append(wire.StepRecord(self._running, 1, 0.0))
+        return wire.Failure(wire.STEP, recorded[-1].name if recorded else wire.PREPARE, text)
 
     def _announce_end(self, exit_code: int, seconds: float) -> None:
         options, error = self._context.options, self._context.result.error
@@ -312,7 +309,7 @@ class Run:
             note = f"{options.op} succeeded after {spent}"
             self._context.events.emit("RunFinished", events.NORMAL, options.op or "run", note)
             return
-        at = f" at step {error.step}" if error.step and error.kind != LAYOUT else ""
+        at = f" at step {error.step}" if error.step and error.kind != wire.LAYOUT else ""
         note = f"{options.op}: {_OUTCOMES[error.kind]}{at} after {spent}, exit code {exit_code}"
         self._context.events.emit("RunFinished", events.WARNING, options.op or "run", note)
 
@@ -349,7 +346,7 @@ def _succeeded(step: steps.Step, ended: Ended, stderr: bytes) -> bool:
         return False
     if ended.exit in step.ok:
         return True
-    if step.name != steps.FORCE_UNLOCK:
+    if step.name != wire.FORCE_UNLOCK:
         return False
     # Somebody else has cleared the lock, or holds a new one; the next step finds out. OpenTofu
     # breaks the text into the lines of a box.

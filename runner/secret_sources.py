@@ -5,9 +5,9 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 
+from runner import wire
 from runner.redact import SecretSet
 
-_BOOTSTRAP = "bootstrap_data"
 _BOOTSTRAP_LINE = 16
 _OPAQUE_BYTES = 16
 _PLAIN_NAMES = frozenset(
@@ -20,7 +20,7 @@ _PLAIN_NAMES = frozenset(
         "TF_INPUT",
         "KUBE_NAMESPACE",
         "PATH",
-        "CAPTF_SERVICE_ACCOUNT_DIR",
+        wire.SERVICE_ACCOUNT_VARIABLE,
     )
 )
 _PLAIN_PREFIX = "KUBERNETES_"
@@ -59,13 +59,13 @@ def of_inputs(root: str) -> SecretSet:
     Files that are missing or malformed contribute nothing.
     """
     secrets = SecretSet()
-    values = _load(f"{root}/terraform.tfvars.json")
-    declared = _load(f"{root}/main.tf.json").get("variable")
+    values = _load(f"{root}/{wire.VARIABLES_FILE}")
+    declared = _load(f"{root}/{wire.MAIN_FILE}").get("variable")
     for name, value in values.items():
         if _sensitive(declared, name):
             for text in _strings(value):
                 secrets.add(text.encode("utf-8", "replace"))
-    bootstrap = values.get(_BOOTSTRAP)
+    bootstrap = values.get(wire.BOOTSTRAP_DATA)
     if isinstance(bootstrap, str) and bootstrap:
         data = bootstrap.encode("utf-8", "replace")
         secrets.add(data, _BOOTSTRAP_LINE)

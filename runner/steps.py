@@ -2,22 +2,11 @@
 
 from typing import NamedTuple
 
-from runner import durations
-from runner.options import RunOptions
+from runner import durations, wire
+from runner.run_options import RunOptions
 from runner.workdir import Workdir
 
-INIT = "init"
-FORCE_UNLOCK = "force-unlock"
-VALIDATE = "validate"
-APPLY = "apply"
-DESTROY = "destroy"
-REFRESH_ONLY = "apply-refresh-only"
-PLAN = "plan"
-SHOW_JSON = "show-json"
-STATE_PUSH = "state-push"
-STATE_LIST = "state-list"
-
-_VAR_FILE = "-var-file=terraform.tfvars.json"  # relative to the root module
+_VAR_FILE = f"-var-file={wire.VARIABLES_FILE}"  # relative to the root module
 
 
 class Step(NamedTuple):
@@ -43,31 +32,31 @@ VERSION = Step("version", ("version", "-json"), capture=True, log=False)
 
 def planned(options: RunOptions) -> bool:
     """Whether an apply is planned first and applies the saved plan."""
-    return options.op == "apply" and bool(options.guard_deletes or options.expect_plan)
+    return options.op == wire.APPLY and bool(options.guard_deletes or options.expect_plan)
 
 
 def for_operation(options: RunOptions, workdir: Workdir) -> list[Step]:
     """The steps of the operation, in order. Raises KeyError for an unknown operation."""
     common = _common(options)
     own = {
-        "apply": _planned_apply if planned(options) else _direct_apply,
-        "plan": _plan,
-        "destroy": _destroy,
-        "refresh": _refresh,
-        "drift": _drift,
-        "restore": _restore,
+        wire.APPLY: _planned_apply if planned(options) else _direct_apply,
+        wire.PLAN: _plan,
+        wire.DESTROY: _destroy,
+        wire.REFRESH: _refresh,
+        wire.DRIFT: _drift,
+        wire.RESTORE: _restore,
     }[options.op](options, workdir, common)
     backend = tuple(f"-backend-config={value}" for value in options.backend_config)
-    first = [Step(INIT, ("init", *common, *backend))]
+    first = [Step(wire.INIT, ("init", *common, *backend))]
     if options.force_unlock:
-        first.append(Step(FORCE_UNLOCK, ("force-unlock", "-force", options.force_unlock)))
+        first.append(Step(wire.FORCE_UNLOCK, ("force-unlock", "-force", options.force_unlock)))
     return first + own
 
 
 def push_errored_state(options: RunOptions, workdir: Workdir) -> Step:
     """Store the state the runtime could not store itself (20 §14)."""
     arguments = ("state", "push", _lock_timeout(options), workdir.errored_state)
-    return Step(STATE_PUSH, arguments)
+    return Step(wire.STATE_PUSH, arguments)
 
 
 def _lock_timeout(options: RunOptions) -> str:
@@ -79,7 +68,7 @@ def _common(options: RunOptions) -> tuple[str, ...]:
 
 
 def _validate() -> Step:
-    return Step(VALIDATE, ("validate", "-json", "-no-color"), capture=True)
+    return Step(wire.VALIDATE, ("validate", "-json", "-no-color"), capture=True)
 
 
 def _planning(common: tuple[str, ...], plan_file: str, *extra: str) -> list[Step]:
@@ -87,14 +76,14 @@ def _planning(common: tuple[str, ...], plan_file: str, *extra: str) -> list[Step
     arguments = ("plan", *common, "-detailed-exitcode", *extra, _VAR_FILE, f"-out={plan_file}")
     show = ("show", "-json", "-no-color", plan_file)
     return [
-        Step(PLAN, arguments, ok=(0, 2)),
-        Step(SHOW_JSON, show, capture=True, log=False, after_changes=True),
+        Step(wire.PLAN, arguments, ok=(0, 2)),
+        Step(wire.SHOW_JSON, show, capture=True, log=False, after_changes=True),
     ]
 
 
 def _direct_apply(_: RunOptions, __: Workdir, common: tuple[str, ...]) -> list[Step]:
     arguments = ("apply", *common, "-json", "-auto-approve", _VAR_FILE)
-    return [_validate(), Step(APPLY, arguments, json_ui=True)]
+    return [_validate(), Step(wire.APPLY, arguments, json_ui=True)]
 
 
 def _planned_apply(_: RunOptions, workdir: Workdir, common: tuple[str, ...]) -> list[Step]:
@@ -103,7 +92,7 @@ def _planned_apply(_: RunOptions, workdir: Workdir, common: tuple[str, ...]) -> 
     return [
         _validate(),
         *_planning(common, workdir.apply_plan),
-        Step(APPLY, arguments, json_ui=True),
+        Step(wire.APPLY, arguments, json_ui=True),
     ]
 
 
@@ -113,12 +102,12 @@ def _plan(_: RunOptions, workdir: Workdir, common: tuple[str, ...]) -> list[Step
 
 def _destroy(_: RunOptions, __: Workdir, common: tuple[str, ...]) -> list[Step]:
     arguments = ("destroy", *common, "-json", "-auto-approve", _VAR_FILE)
-    return [Step(DESTROY, arguments, json_ui=True)]
+    return [Step(wire.DESTROY, arguments, json_ui=True)]
 
 
 def _refresh(_: RunOptions, __: Workdir, common: tuple[str, ...]) -> list[Step]:
     arguments = ("apply", *common, "-refresh-only", "-auto-approve", _VAR_FILE)
-    return [Step(REFRESH_ONLY, arguments)]
+    return [Step(wire.REFRESH_ONLY, arguments)]
 
 
 def _drift(options: RunOptions, workdir: Workdir, common: tuple[str, ...]) -> list[Step]:
@@ -129,4 +118,4 @@ def _drift(options: RunOptions, workdir: Workdir, common: tuple[str, ...]) -> li
 def _restore(options: RunOptions, workdir: Workdir, _: tuple[str, ...]) -> list[Step]:
     # Forced: a backup's serial is older than the state's, or its lineage is another one.
     push = ("state", "push", "-force", _lock_timeout(options), workdir.restore_state)
-    return [Step(STATE_PUSH, push), Step(STATE_LIST, ("state", "list"), capture=True)]
+    return [Step(wire.STATE_PUSH, push), Step(wire.STATE_LIST, ("state", "list"), capture=True)]

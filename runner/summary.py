@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-from runner import steps, ui
+from runner import ui, wire
 from runner.execute import Ended
-from runner.plan import Summary
 from runner.redact import Redactor
 from runner.text import cut, listed_within, without_ansi
 
@@ -25,7 +24,7 @@ def of_step(
     `validation` is the captured output of `validate`, `diagnostics` the errors of the JSON UI.
     """
     found: Sequence[ui.Diagnostic] = diagnostics
-    if name == steps.VALIDATE:
+    if name == wire.VALIDATE:
         found = ui.validation_errors(validation)
     lines = [diagnostic.headline() for diagnostic in found] or _error_lines(stderr, redactor)
     if not lines:
@@ -43,11 +42,11 @@ def blocked(destructive: Sequence[str]) -> str:
     return listed_within(head, destructive, LONGEST)
 
 
-def plan_changed(approved: str, found: Summary) -> str:
+def plan_changed(approved: str, found: wire.Plan) -> str:
     """How the plan differs from the one approved."""
     text = (
         f"the approved plan {approved} is not the plan found now, {found.hash} "
-        f"({found.counts_text()}); nothing was applied"
+        f"({found.counts}); nothing was applied"
     )
     return cut(text, LONGEST)
 

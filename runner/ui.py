@@ -8,6 +8,7 @@ import json
 import re
 from typing import NamedTuple
 
+from runner import wire
 from runner.redact import Redactor
 from runner.sinks import Sink
 from runner.text import Lines, cut, first_line, without_ansi
@@ -23,15 +24,6 @@ _APPLIED = (
 )
 _DESTROYED = rb"(?a:Destroy complete! Resources: (\d{1,18}) destroyed)"
 _CONTEXT = r'(resource|data) "([^"]*)" "([^"]*)"'
-
-
-class Counts(NamedTuple):
-    """What an apply or a destroy did, from its closing line."""
-
-    add: int = 0
-    change: int = 0
-    destroy: int = 0
-    imports: int = 0
 
 
 class Diagnostic(NamedTuple):
@@ -78,7 +70,7 @@ class CountScanner:
     """Finds the closing line of an apply or a destroy in rendered output; the last one wins."""
 
     def __init__(self) -> None:
-        self.counts: Counts | None = None
+        self.counts: wire.Changes | None = None
         self._lines = Lines(_LONGEST_COUNTS_LINE)
 
     def feed(self, data: bytes) -> None:
@@ -96,9 +88,9 @@ class CountScanner:
         line = without_ansi(line).rstrip(b"\r")
         if applied := re.match(_APPLIED, line):
             imports, add, change, destroy = (int(group or 0) for group in applied.groups())
-            self.counts = Counts(add, change, destroy, imports)
+            self.counts = wire.Changes(add, change, destroy, imports)
         elif destroyed := re.match(_DESTROYED, line):
-            self.counts = Counts(destroy=int(destroyed[1]))
+            self.counts = wire.Changes(destroy=int(destroyed[1]))
 
 
 class JsonUi:
@@ -114,7 +106,7 @@ class JsonUi:
         self._scanner = CountScanner()
 
     @property
-    def counts(self) -> Counts | None:
+    def counts(self) -> wire.Changes | None:
         """The change counts, when a closing line was seen."""
         return self._scanner.counts
 

@@ -27,6 +27,3 @@ DEFAULT_MEMBERSHIP_INTERVAL: Final = timedelta(seconds=60)
 DEFAULT_UNHEALTHY_THRESHOLD: Final = 3
 DEFAULT_SUCCESSFUL_HISTORY: Final = 3
 DEFAULT_FAILED_HISTORY: Final = 3
-
-# The fingerprint of a plan without any change (20 §11): the hash of no lines.
-EMPTY_PLAN: Final = "p2:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"

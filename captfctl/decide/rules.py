@@ -3,12 +3,13 @@
 from dataclasses import replace
 
 from captfctl.decide import duration
-from captfctl.decide.constants import ACTIVE_JOB_REQUEUE, EMPTY_PLAN, RETRY_MAX, STATE_REQUEUE
+from captfctl.decide.constants import ACTIVE_JOB_REQUEUE, RETRY_MAX, STATE_REQUEUE
 from captfctl.decide.job import job
 from captfctl.decide.schedule import schedule
 from captfctl.decide.types import Action, DecideInput, Decision, Reason
 from captfctl.model.ops import Op
 from captfctl.model.terraform import PlanReason
+from runner import wire
 
 _OF_APPLIED_INPUTS = frozenset({Reason.LAST_APPLY_FAILED, Reason.DRIFT_REMEDIATION})
 
@@ -84,7 +85,7 @@ def _gated_apply(inp: DecideInput, reason: Reason) -> Decision:
     """`applyPolicy: Manual`: only what was planned and approved is applied (10 §8.3)."""
     current, plan = inp.state.current_hash, inp.plan
     if current and inp.jobs.empty_plan == current:
-        return replace(_expecting(job(inp, Op.APPLY, reason), EMPTY_PLAN), plan_flow=True)
+        return replace(_expecting(job(inp, Op.APPLY, reason), wire.EMPTY_PLAN), plan_flow=True)
     ours = (
         plan is not None
         and bool(current)

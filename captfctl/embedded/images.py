@@ -27,6 +27,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from captfctl.errors import CaptfError, InputError, Source
+from runner import wire
 
 _FIELDS = ("module", "providers", "runtime")
 _DEFAULT_RUNTIMES = ("terraform", "tofu")
@@ -87,13 +88,10 @@ def repository(reference: str) -> str:
     return f"{path}{slash}{last.partition(':')[0]}"
 
 
-MODULE_SUFFIXES = (".tf", ".tf.json", ".tofu", ".tofu.json")
-
-
 def has_module_files(directory: Path) -> bool:
     """Whether a runner would take `directory` for a module (20 §6)."""
     try:
-        return any(file.name.endswith(MODULE_SUFFIXES) for file in directory.iterdir())
+        return any(file.name.endswith(wire.MODULE_SUFFIXES) for file in directory.iterdir())
     except OSError:
         return False
 

@@ -13,9 +13,9 @@ from captfctl.model.core import Job
 from captfctl.model.ops import Op
 from captfctl.reconcile import Gauges
 from captfctl.terraform.books.bookkeeping import CountedRun
-from captfctl.terraform.books.result_document import ResultChanges
 from captfctl.terraform.books.results import op_of
 from captfctl.version import VERSION
+from runner import wire
 
 CONTRACT = "v1alpha1"
 
@@ -194,7 +194,7 @@ class PrometheusMetrics:
         self._shown.forget((kind, namespace, name))
 
 
-def _changes(changes: ResultChanges) -> tuple[int, ...]:
+def _changes(changes: wire.Changes) -> tuple[int, ...]:
     """In the order of `ACTIONS`."""
     return changes.add, changes.change, changes.destroy, changes.imported
 

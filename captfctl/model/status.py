@@ -11,6 +11,7 @@ import msgspec
 from captfctl.model.meta import Condition, Part, Time
 from captfctl.model.ops import Op
 from captfctl.model.schema import NOT_EMPTY, Schema, map_by, rule
+from runner import wire
 
 Conditions = Annotated[list[Condition], rule(maxItems=32, **map_by("type"))]
 Address = Annotated[str, rule(minLength=1, maxLength=512)]
@@ -41,9 +42,7 @@ class RunStep(Part):
 class RunError(Part):
     """Why a run failed."""
 
-    kind: Annotated[
-        str, rule(enum=["image-layout", "step", "interrupted", "blocked", "plan-changed"])
-    ] = ""
+    kind: Annotated[str, rule(enum=list(wire.ERROR_KINDS))] = ""
     step: Annotated[str, rule(minLength=1, maxLength=64)] = ""
     """The failing step."""
     summary: Annotated[str, rule(minLength=1, maxLength=512)] = ""

@@ -18,7 +18,6 @@ from captfctl.terraform.contract.build import (
 )
 from captfctl.terraform.contract.errors import VariablesError
 from captfctl.terraform.contract.hashing import inputs_hash
-from captfctl.terraform.contract.render import TFVARS
 from captfctl.terraform.contract.variables import (
     SourceKind,
     SourceRef,
@@ -26,6 +25,7 @@ from captfctl.terraform.contract.variables import (
     merge_variables,
     source_refs,
 )
+from runner import wire
 
 
 def build(p: Pass) -> None:
@@ -67,7 +67,7 @@ def _owner_gate(p: Pass) -> ConditionValue:
 def previous_tfvars(p: Pass) -> bytes | None:
     """What the last attempt rendered; None before the first."""
     attempt = p.records.attempt
-    return attempt.files.get(TFVARS) if attempt is not None else None
+    return attempt.files.get(wire.VARIABLES_FILE) if attempt is not None else None
 
 
 def _variables(p: Pass) -> UserVariables:

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from captfctl.cluster.errors import Unavailable
-from captfctl.decide.constants import EMPTY_PLAN
 from captfctl.model import core, keys, names
 from captfctl.model.conditions import FALSE, TRUE, UNKNOWN, ConditionValue, Type
 from captfctl.model.meta import Condition
@@ -19,6 +18,7 @@ from captfctl.runs.reader import own_jobs
 from captfctl.terraform.books.bookkeeping import Bookkeeping, BooksInput, keep_books, mark_bookkept
 from captfctl.terraform.state.lock import LockHolder
 from captfctl.terraform.state.records import RunInputs, read_records, write_attempt
+from runner.wire import EMPTY_PLAN
 from tests.support.clock import START
 from tests.support.faults import WRITES, HookedDoor, failing
 from tests.support.runs import FILES, IMAGE, NAMESPACE, World, run_result

@@ -8,13 +8,13 @@ from captfctl.model import core, keys
 from captfctl.model.ops import Op
 from captfctl.model.resources import JOBS
 from captfctl.terraform.books.result_document import (
-    ResultPlan,
     read_result,
     status_drift,
     status_error,
     status_steps,
 )
 from captfctl.terraform.books.results import newest_first, op_of, read_finished, write_marks
+from runner import wire
 from tests.support.runs import World, run_result
 
 
@@ -279,6 +279,6 @@ def test_texts_of_a_result_are_bounded_before_they_reach_the_status():
 
 
 def test_counts_name_the_rare_kinds_only_when_there_are_any():
-    assert ResultPlan(create=1).counts == ("1 to create, 0 to update, 0 to replace, 0 to delete")
-    full = ResultPlan(imported=1, move=2, forget=3, output_changes=4).counts
+    assert wire.Plan(create=1).counts == ("1 to create, 0 to update, 0 to replace, 0 to delete")
+    full = wire.Plan(imported=1, move=2, forget=3, output_changes=4).counts
     assert full.endswith("1 to import, 2 to move, 3 to forget, 4 outputs changed")

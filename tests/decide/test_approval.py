@@ -3,9 +3,9 @@
 import pytest
 
 from captfctl.decide import Action, Jobs, Reason, decide_op
-from captfctl.decide.constants import EMPTY_PLAN
 from captfctl.model.ops import Op
 from captfctl.model.terraform import PlanReason
+from runner.wire import EMPTY_PLAN
 from tests.decide.snapshots import T0, A, B, C, ago, applied, failed, minutes, plan, snapshot
 
 MANUAL = PlanReason.MANUAL

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from captfctl.version import VERSION
-from runner import options
+from runner import run_options
 from runner.flags import FlagSet
 from tests.runner.harness import FAKE_RUNTIME, REPOSITORY, Job, invoke
 
@@ -21,11 +21,11 @@ def _call(tmp_path: Path, *arguments: str) -> tuple[int, str, str]:
     return exit_code, out.decode(), err.decode()
 
 
-def _parsed(*arguments: str) -> options.RunOptions:
-    accepted = FlagSet(options.RUN_FLAGS)
+def _parsed(*arguments: str) -> run_options.RunOptions:
+    accepted = FlagSet(run_options.RUN_FLAGS)
     values = accepted.defaults()
     accepted.parse(arguments, values)
-    return options.run_options(values)
+    return run_options.run_options(values)
 
 
 def test_a_bare_runner_prints_its_usage_to_standard_error_and_exits_2(tmp_path):
@@ -45,7 +45,7 @@ def test_help_of_run_names_every_flag_and_writes_no_result(job: Job):
     outcome = job.run("-h")
     assert outcome.exit == 0
     assert outcome.result is None
-    for flag in options.RUN_FLAGS:
+    for flag in run_options.RUN_FLAGS:
         assert f"--{flag.name}" in outcome.out
 
 
@@ -176,9 +176,9 @@ def test_a_result_named_after_the_bad_flag_is_not_used(tmp_path, monkeypatch):
     result = tmp_path / "R"
     flags = tuple(
         flag._replace(default=str(default)) if flag.name == "result" else flag
-        for flag in options.RUN_FLAGS
+        for flag in run_options.RUN_FLAGS
     )
-    monkeypatch.setattr("runner.cli.RUN_FLAGS", flags)
+    monkeypatch.setattr("runner.run_options.RUN_FLAGS", flags)
     assert _call(tmp_path, "run", "--bogus", f"--result={result}")[0] == 2
     assert not result.exists()
     assert json.loads(default.read_text())["error"]["step"] == "flags"
@@ -274,7 +274,7 @@ def test_the_lock_timeout_is_passed_in_whole_seconds(job: Job, flag, shown):
 
 
 def test_the_defaults_are_those_of_the_table():
-    assert _parsed("--op=apply") == options.RunOptions(
+    assert _parsed("--op=apply") == run_options.RunOptions(
         op="apply",
         bin=("/captf/runtime",),
         image="",

@@ -14,8 +14,8 @@ from runner import api
 from runner.events import Events, ObjectReference
 from runner.log import Log
 from runner.options import LogOptions
-from runner.plan import EMPTY_HASH
 from runner.sinks import Sink
+from runner.wire import EMPTY_PLAN
 from tests.runner.events_server import BEHIND_PROXY, EventsServer
 from tests.runner.harness import Job, Outcome, plan_json, wait_until
 
@@ -131,13 +131,13 @@ def test_a_plan_tells_every_count(job: Job, server):
     job.play("show", plan_json(("a.b", ["forget"]), outputs={"o": ["create"]}))
     _run(job, server, "--op=plan")
     note = next(event["note"] for event in server.events if event["reason"] == "PlanSummary")
-    assert "1 to forget" in note and "1 output changes" in note
+    assert "1 to forget" in note and "1 outputs changed" in note
 
 
 def test_a_changed_plan_says_so_at_the_end(job: Job, server):
     _run(job, server, "--op=apply", "--expect-plan=p2:other")
     assert "differs from the approved" in server.events[-1]["note"]
-    assert EMPTY_HASH not in server.events[-1]["note"]
+    assert EMPTY_PLAN not in server.events[-1]["note"]
 
 
 def test_a_failing_step_warns_with_its_summary(job: Job, server):

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner import fingerprint, jsontext, plan
+from runner import fingerprint, jsontext, plan, wire
 from tests.runner.harness import PLAN_KEY
 
 VECTORS = {
-    "F1": ('{"resource_changes":[]}', [], plan.EMPTY_HASH),
+    "F1": ('{"resource_changes":[]}', [], wire.EMPTY_PLAN),
     "F2": (
         '{"resource_changes":[{"address":"a.b","change":{"actions":["delete"],"before":{"n":1}}}]}',
         ["{}"],
@@ -209,7 +209,7 @@ def test_imports_and_moves_bind_where_from():
         ["no-op"], importing={"id": "2"}
     )
     assert _resource(["no-op"], previous="a.x") != _resource(["no-op"], previous="a.y")
-    assert _resource(["no-op"], importing=None) == plan.EMPTY_HASH
+    assert _resource(["no-op"], importing=None) == wire.EMPTY_PLAN
 
 
 def test_the_two_orders_of_a_replacement_differ():
@@ -218,7 +218,7 @@ def test_the_two_orders_of_a_replacement_differ():
 
 def test_duplicate_members_count_as_their_last():
     twice = '{"resource_changes":[{"address":"x"}],"resource_changes":[]}'
-    assert _read(twice).summary.hash == plan.EMPTY_HASH
+    assert _read(twice).summary.hash == wire.EMPTY_PLAN
 
 
 def test_text_that_is_no_unicode_becomes_the_replacement_character():
@@ -292,8 +292,8 @@ def test_an_update_that_imports_and_moves_is_one_line():
     }
     found = _read(json.dumps({"resource_changes": [entry]})).summary
     assert found.resources == ("x (update, import, move)",)
-    assert (found.update, found.imports, found.moves) == (1, 1, 1)
-    assert found.counts_text().endswith(", 1 to import, 1 to move")
+    assert (found.update, found.imported, found.move) == (1, 1, 1)
+    assert found.counts.endswith(", 1 to import, 1 to move")
 
 
 def test_fifty_resources_are_listed_sorted_and_the_rest_is_marked():
@@ -314,7 +314,7 @@ def test_labels_cover_every_action():
         "r.2 (replace)",
         "r.3 (create,forget)",
     )
-    assert found.forgets == 2
+    assert found.forget == 2
 
 
 def test_null_everywhere_reads_as_empty():
@@ -322,8 +322,8 @@ def test_null_everywhere_reads_as_empty():
         '{"resource_changes":[{"address":null,"change":null},{"change":{"actions":null}}],'
         '"output_changes":null,"prior_state":{"values":{"root_module":{"resources":null}}}}'
     )
-    assert _read(document).summary == plan.Summary()
-    assert _read("{}").summary == plan.Summary()
+    assert _read(document).summary == wire.Plan(wire.EMPTY_PLAN)
+    assert _read("{}").summary == wire.Plan(wire.EMPTY_PLAN)
 
 
 def test_reading_a_large_plan_needs_little_more_memory_than_its_text():

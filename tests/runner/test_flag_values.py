@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runner import durations, flags
-from runner.options import GLOBAL_FLAGS, RUN_FLAGS, log_options
+from runner.options import GLOBAL_FLAGS, log_options
+from runner.run_options import RUN_FLAGS
 
 SECOND = durations.SECOND
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from runner import plan, summary
+from runner import plan, summary, wire
 from tests.runner.harness import PLAN_KEY, Job, plan_json
 
 DESTRUCTIVE = (("a.gone", ["delete"]), ("a.new", ["create"]), ("a.swap", ["create", "delete"]))
@@ -112,7 +112,7 @@ def test_the_expected_plan_is_applied_deletes_included(job: Job):
     assert "plan" not in outcome.document
 
 
-@pytest.mark.parametrize("expected", ["p2:" + "0" * 64, "p1:old", plan.EMPTY_HASH])
+@pytest.mark.parametrize("expected", ["p2:" + "0" * 64, "p1:old", wire.EMPTY_PLAN])
 def test_any_other_plan_than_the_expected_one_is_not_applied(job: Job, expected):
     found = _found(job, ("a.b", ["create"]))
     outcome = job.run("--op=apply", f"--expect-plan={expected}")
@@ -130,7 +130,7 @@ def test_an_expected_plan_that_has_nothing_left_to_do_has_changed(job: Job):
     outcome = job.run("--op=apply", "--expect-plan=p2:" + "0" * 64)
     assert outcome.error["kind"] == "plan-changed"
     assert outcome.document["plan"] == {
-        "hash": plan.EMPTY_HASH,
+        "hash": wire.EMPTY_PLAN,
         "create": 0,
         "update": 0,
         "delete": 0,
@@ -138,7 +138,7 @@ def test_an_expected_plan_that_has_nothing_left_to_do_has_changed(job: Job):
 
 
 def test_an_expected_empty_plan_succeeds_without_an_apply(job: Job):
-    outcome = job.run("--op=apply", f"--expect-plan={plan.EMPTY_HASH}")
+    outcome = job.run("--op=apply", f"--expect-plan={wire.EMPTY_PLAN}")
     assert outcome.exit == 0
     assert outcome.called == ["init", "validate", "plan"]
     assert outcome.document["changes"] == {"add": 0, "change": 0, "destroy": 0}
@@ -161,7 +161,7 @@ def test_the_plan_operation_reports_the_plan_and_applies_nothing(job: Job):
 
 
 def test_a_plan_without_changes_has_the_empty_hash(job: Job):
-    assert job.run("--op=plan").document["plan"]["hash"] == plan.EMPTY_HASH
+    assert job.run("--op=plan").document["plan"]["hash"] == wire.EMPTY_PLAN
 
 
 def _break_key(job: Job, case: str) -> str:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner import steps, summary, ui
+from runner import summary, ui, wire
 from runner.execute import Ended
 from runner.redact import Redactor, SecretSet
 from tests.runner.harness import Job
@@ -160,13 +160,13 @@ def test_the_closing_line_gives_the_counts(text, counts, piece):
     for start in range(0, len(data), piece):
         scanner.feed(data[start : start + piece])
     scanner.close()
-    assert scanner.counts == (None if counts is None else ui.Counts(*counts))
+    assert scanner.counts == (None if counts is None else wire.Changes(*counts))
 
 
 def test_a_line_after_one_too_long_is_scanned_again():
     scanner = ui.CountScanner()
     scanner.feed(b"x" * 1500 + b"\n" + COUNTED.encode() + b"\n")
-    assert scanner.counts == ui.Counts(2, 0, 3, 1)
+    assert scanner.counts == wire.Changes(2, 0, 3, 1)
 
 
 def test_a_refresh_is_not_scanned_for_counts(job: Job):
@@ -194,7 +194,7 @@ def test_a_failed_validation_is_summarised_by_its_diagnostics():
             {"severity": "error", "summary": "Missing", "detail": ""},
         ],
     }
-    text = _summary(steps.VALIDATE, validation=json.dumps(output).encode())
+    text = _summary(wire.VALIDATE, validation=json.dumps(output).encode())
     assert text == "Error: Unsupported: An argument.\nError: Missing"
 
 
@@ -205,20 +205,20 @@ def test_a_validation_that_printed_no_json_is_summarised_by_its_error_lines(outp
     stderr = (
         b"noise\n\x1b[31mError: \x1b[0mBroken module\nmore\n\xe2\x94\x82 Error: boxed\nError: Two\n"
     )
-    text = _summary(steps.VALIDATE, stderr, validation=output)
+    text = _summary(wire.VALIDATE, stderr, validation=output)
     assert text == "Error: Broken module\nError: Two"
 
 
 def test_without_anything_to_quote_the_step_and_its_exit_are_named():
-    text = _summary(steps.INIT, ended=Ended(9, "", 0.0))
+    text = _summary(wire.INIT, ended=Ended(9, "", 0.0))
     assert "init" in text and "9" in text and "log" in text
-    killed = _summary(steps.INIT, ended=Ended(1, "was killed by SIGKILL", 0.0))
+    killed = _summary(wire.INIT, ended=Ended(1, "was killed by SIGKILL", 0.0))
     assert "SIGKILL" in killed
 
 
 def test_diagnostics_of_the_json_messages_win_over_standard_error():
     found = [ui.Diagnostic("error", "From JSON", "why\nthen")]
-    assert _summary(steps.APPLY, b"Error: other\n", diagnostics=found) == "Error: From JSON: why"
+    assert _summary(wire.APPLY, b"Error: other\n", diagnostics=found) == "Error: From JSON: why"
 
 
 def test_a_failed_apply_names_its_resources_in_the_result(job: Job):

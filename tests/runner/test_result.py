@@ -7,9 +7,8 @@ import stat
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.plan import Drift, Summary
-from runner.result import LARGEST, Failure, Result, StepRecord
-from runner.ui import Counts
+from runner.result import Result
+from runner.wire import RESULT_MAX, Changes, Drift, Failure, Plan, StepRecord
 from tests.runner.harness import Job
 
 
@@ -22,19 +21,19 @@ def _result(**members: object) -> Result:
 
 def _document(result: Result) -> dict:
     data = result.encode()
-    assert len(data) <= LARGEST
+    assert len(data) <= RESULT_MAX
     return json.loads(data)
 
 
 RESOURCES = tuple(f"module.role.thing.this[{number:03}] (create)" for number in range(50))
-PLAN = Summary(hash="p2:" + "a" * 64, create=50, replace=2, output_changes=3, resources=RESOURCES)
+PLAN = Plan(hash="p2:" + "a" * 64, create=50, replace=2, output_changes=3, resources=RESOURCES)
 
 
 def test_a_small_result_is_written_whole():
     result = _result(
         runtime_version="1.12.6",
         steps=[StepRecord("init", 0, 1.0), StepRecord("apply", 0, 12.3)],
-        changes=Counts(add=1, imports=2),
+        changes=Changes(add=1, imported=2),
     )
     assert _document(result) == {
         "version": 1,
@@ -61,8 +60,8 @@ def _sized(tail: int, **members: object) -> Result:
 
 
 def test_changes_are_given_up_first():
-    room = LARGEST - len(_sized(0).encode())
-    document = _document(_sized(room, changes=Counts(add=1)))
+    room = RESULT_MAX - len(_sized(0).encode())
+    document = _document(_sized(room, changes=Changes(add=1)))
     assert "changes" not in document
     assert len(document["error"]["tail"]) == room
 
@@ -70,14 +69,14 @@ def test_changes_are_given_up_first():
 def test_then_failing_resources_then_the_tail():
     failing = tuple(f"a.b[{number}]: " + "s" * 300 for number in range(10))
     error = Failure("step", "apply", "t" * 512, failing)
-    document = _document(_result(error=error, plan=PLAN, changes=Counts(add=1)))
+    document = _document(_result(error=error, plan=PLAN, changes=Changes(add=1)))
     assert "changes" not in document
     assert 1 <= len(document["error"].get("resources", [])) <= 5
     assert document["error"]["tail"] == "t" * 512
-    long = Failure("step", "apply", "x" * 3000 + "end" * 1000, failing)
+    long = Failure("step", "apply", "the cause" + "x" * 6000, failing)
     document = _document(_result(error=long, plan=PLAN))
     assert "resources" not in document["error"]
-    assert document["error"]["tail"].endswith("end")
+    assert document["error"]["tail"].startswith("the cause")
     assert len(document["plan"]["resources"]) == 50
 
 
@@ -127,7 +126,7 @@ def test_of_many_steps_the_first_and_the_last_are_kept():
 
 
 def test_the_drifted_resources_go_all_at_once():
-    drift = Drift(create=20, resources=tuple("r" * 300 for _ in range(20)))
+    drift = Drift(detected=True, create=20, resources=tuple("r" * 300 for _ in range(20)))
     document = _document(_result(drift=drift))
     assert document["drift"]["resources"] is None
     assert document["drift"]["create"] == 20

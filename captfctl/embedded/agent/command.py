@@ -13,20 +13,7 @@ from pathlib import Path
 from captfctl.embedded.agent.directory import PodDirectory
 from captfctl.embedded.images import Image
 from captfctl.model.core import Container
-
-RUNNER = "/captf/bin/runner"
-MODULE = "/captf/module"
-PROVIDERS = "/captf/providers"
-RUNTIME = "/captf/runtime"
-_PATH_FLAGS = {
-    "--bin": RUNTIME,
-    "--module": MODULE,
-    "--providers": PROVIDERS,
-    "--workdir": "/captf/work",
-    "--config": "/captf/config",
-    "--plan-key-file": "/captf/plan-key/key",
-}
-"""The runner's path flags and their defaults (20 §2.5), which only a real image satisfies."""
+from runner import wire
 
 _IN_CLUSTER = "--backend-config=in_cluster_config=true"
 _REFERENCE = re.compile(r"\$\$|\$\(([-._a-zA-Z][-._a-zA-Z0-9]*)\)")
@@ -62,9 +49,9 @@ def paths_of(
     """`places` are the volumes' directories by name."""
     table: dict[str, Path] = {}
     if image is not None:
-        table[MODULE] = directory.inside(MODULE)
-        table[PROVIDERS] = image.providers or directory.inside(PROVIDERS)
-        table[RUNTIME] = image.runtime
+        table[wire.MODULE] = directory.inside(wire.MODULE)
+        table[wire.PROVIDERS] = image.providers or directory.inside(wire.PROVIDERS)
+        table[wire.RUNTIME] = image.runtime
     for mount in container.volume_mounts:
         if mount.name in places:
             place = places[mount.name]
@@ -85,7 +72,7 @@ def expand(text: str, variables: Mapping[str, str]) -> str:
 
 def is_runner(argv: Sequence[str]) -> bool:
     """Whether the command is the runner, about to run an operation."""
-    return len(argv) >= 2 and argv[0] == RUNNER and argv[1] == "run"
+    return len(argv) >= 2 and argv[0] == wire.RUNNER_FILE and argv[1] == "run"
 
 
 def copy_target(argv: Sequence[str]) -> str | None:
@@ -114,7 +101,9 @@ def _runner(argv: Sequence[str], paths: Paths, directory: PodDirectory, name: st
     changed = [backend if text == _IN_CLUSTER else text for text in argv]
     given = {text.partition("=")[0] for text in changed}
     changed += [
-        f"{flag}={paths.here(path)}" for flag, path in _PATH_FLAGS.items() if flag not in given
+        f"--{flag}={paths.here(path)}"
+        for flag, path in wire.PATH_FLAGS.items()
+        if f"--{flag}" not in given
     ]
     if "--result" not in given:
         changed.append(f"--result={directory.termination_log(name)}")

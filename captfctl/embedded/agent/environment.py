@@ -10,9 +10,7 @@ from captfctl.embedded.agent.volumes import Unsupported, field
 from captfctl.errors import CaptfError
 from captfctl.model.core import Container, EnvVar, Pod
 from captfctl.model.resources import CONFIG_MAPS, SECRETS
-
-SERVICE_ACCOUNT_DIR = "CAPTF_SERVICE_ACCOUNT_DIR"
-"""Tells the runner where its token and the API's certificate are (20 §23.1)."""
+from runner import wire
 
 
 class ConfigProblem(CaptfError):
@@ -41,7 +39,7 @@ def environment(
         "HOSTNAME": hostname,
         "KUBERNETES_SERVICE_HOST": access.host,
         "KUBERNETES_SERVICE_PORT": str(access.port),
-        SERVICE_ACCOUNT_DIR: access_directory,
+        wire.SERVICE_ACCOUNT_VARIABLE: access_directory,
     }
     for origin in container.env_from:
         for reference, read in (

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from captfctl.cluster.errors import ApiError
 from captfctl.embedded.agent.access import write_access
-from captfctl.embedded.agent.command import MODULE, arguments, copy_target, paths_of
+from captfctl.embedded.agent.command import arguments, copy_target, paths_of
 from captfctl.embedded.agent.context import Node
 from captfctl.embedded.agent.directory import PodDirectory, Record
 from captfctl.embedded.agent.environment import ConfigProblem, environment
@@ -20,6 +20,7 @@ from captfctl.embedded.supervisor.launch import Launch
 from captfctl.embedded.supervisor.memory import MemoryBy
 from captfctl.errors import CaptfError
 from captfctl.model.core import Container, Pod
+from runner import wire
 
 _LONGEST_BACKOFF = 300.0
 _HOSTNAME_MAX = 63
@@ -250,7 +251,7 @@ class Preparation:
 
     def _place_module(self, image: Image) -> None:
         """A copy, as an image has one: links would let a module see where it was taken from."""
-        target = self._directory.inside(MODULE)
+        target = self._directory.inside(wire.MODULE)
         if not target.exists():
             image.copy_module(target)
 

@@ -8,8 +8,9 @@ from captfctl.model.core import Pod
 from captfctl.model.meta import Condition
 from captfctl.model.ops import Op
 from captfctl.model.reasons import ApplyJobSucceeded, JobFailure, WaitReason
-from captfctl.terraform.books.result_document import ADDRESS_MAX, IMAGE_LAYOUT, SUMMARY_MAX
+from captfctl.terraform.books.result_document import ADDRESS_MAX, SUMMARY_MAX
 from captfctl.terraform.books.results import FinishedRun
+from runner import wire
 
 _IN_NAMES = frozenset(f"-{string.ascii_lowercase}{string.digits}")
 PULL_REASONS = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName"})
@@ -75,7 +76,7 @@ def failure(run: FinishedRun) -> ConditionValue:
         seconds = run.job.spec.active_deadline_seconds
         text = f"Job {run.name}: ended by its deadline of {seconds} s"
         return ApplyJobSucceeded.JOB_DEADLINE_EXCEEDED.says(text)
-    if run.result and run.result.error and run.result.error.kind == IMAGE_LAYOUT:
+    if run.result and run.result.error and run.result.error.kind == wire.LAYOUT:
         text = cut(run.result.error.tail.strip(), SUMMARY_MAX)
         return ApplyJobSucceeded.IMAGE_INVALID.says(f"Job {run.name}: {text}")
     text = f"Job {run.name}{failure_detail(run)}"

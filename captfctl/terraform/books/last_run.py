@@ -28,4 +28,4 @@ def runtime_of(newest: FinishedRun | None) -> tuple[str, str]:
     result = newest.result if newest else None
     if result is None:
         return "", ""
-    return cut(result.image.ref, _IMAGE_MAX), cut(result.runtime.version, _VERSION_MAX)
+    return cut(result.image, _IMAGE_MAX), cut(result.runtime_version, _VERSION_MAX)

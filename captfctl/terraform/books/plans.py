@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from captfctl.decide.constants import EMPTY_PLAN
 from captfctl.model import keys
 from captfctl.model.ops import Op
 from captfctl.terraform.books.results import FinishedRun
+from runner import wire
 
 
 def plan_hash(run: FinishedRun) -> str:
@@ -21,4 +21,4 @@ def empty_plan(runs: Sequence[FinishedRun]) -> str:
     run = next((run for run in runs if run.op in (Op.APPLY, Op.PLAN)), None)
     if run is None or run.op is not Op.PLAN or not run.ok:
         return ""
-    return run.inputs_hash if plan_hash(run) == EMPTY_PLAN else ""
+    return run.inputs_hash if plan_hash(run) == wire.EMPTY_PLAN else ""

@@ -12,14 +12,8 @@ from captfctl.model import keys
 from captfctl.model.core import Job, JobCondition, Pod
 from captfctl.model.ops import Op
 from captfctl.model.resources import JOBS, PODS
-from captfctl.terraform.books.result_document import (
-    BLOCKED,
-    INTERRUPTED,
-    PLAN_CHANGED,
-    RunResult,
-    read_result,
-    source_status,
-)
+from captfctl.terraform.books.result_document import read_result, source_status
+from runner import wire
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +51,7 @@ class FinishedRun:
     plan_unreadable: bool = False
     lock_untouched: bool = False
     pod: Pod | None = None
-    result: RunResult | None = None
+    result: wire.RunResult | None = None
 
     @property
     def name(self) -> str:
@@ -98,10 +92,10 @@ class FinishedRun:
         """The `result` label of metrics (11 §8.1)."""
         labels = (
             (self.ok, "succeeded"),
-            (self.blocked, "blocked"),
-            (self.plan_changed, "plan-changed"),
+            (self.blocked, wire.BLOCKED),
+            (self.plan_changed, wire.PLAN_CHANGED),
             (self.deadline, "deadline"),
-            (self.interrupted, "interrupted"),
+            (self.interrupted, wire.INTERRUPTED),
         )
         return next((label for holds, label in labels if holds), "failed")
 
@@ -114,7 +108,7 @@ class FinishedRun:
     def may_have_applied(self) -> bool:
         """Whether this failed apply may have changed resources (10 §15)."""
         if self.result is not None:
-            return self.result.has_step("apply")
+            return self.result.has_step(wire.APPLY)
         status = source_status(self.pod)
         if self.pod is not None:
             states = (status.state, status.last_state) if status else ()
@@ -252,9 +246,9 @@ def read_finished(
         finished_at=finish_time(job),
         succeeded=succeeded,
         deadline=deadline,
-        interrupted=not deadline and kind == INTERRUPTED,
-        blocked=op is Op.APPLY and kind == BLOCKED,
-        plan_changed=op is Op.APPLY and kind == PLAN_CHANGED,
+        interrupted=not deadline and kind == wire.INTERRUPTED,
+        blocked=op is Op.APPLY and kind == wire.BLOCKED,
+        plan_changed=op is Op.APPLY and kind == wire.PLAN_CHANGED,
         plan_unreadable=unreadable,
         lock_untouched=silent_apply and bool(recorded) and recorded == lock_version(),
         pod=pod,

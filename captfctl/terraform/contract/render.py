@@ -12,9 +12,8 @@ from captfctl.terraform.contract.errors import ContractError, InputsTooLarge
 from captfctl.terraform.contract.jsontext import Json, pretty
 from captfctl.terraform.contract.values import ContractInputs, MachineInputs, MachinePoolInputs
 from captfctl.terraform.contract.variables import UserVariable, check_name
+from runner import wire
 
-MAIN: Final = "main.tf.json"
-TFVARS: Final = "terraform.tfvars.json"
 SIZE_LIMIT: Final = 1_000_000
 
 _BACKEND: Json = {"backend": {"kubernetes": {}}}
@@ -34,7 +33,7 @@ class RenderedFiles:
 
     def data(self) -> dict[str, bytes]:
         """As the keys of the per-run Secret and of the inputs records."""
-        return {MAIN: self.main_tf_json, TFVARS: self.tfvars_json}
+        return {wire.MAIN_FILE: self.main_tf_json, wire.VARIABLES_FILE: self.tfvars_json}
 
 
 def render(inputs: ContractInputs, variables: Mapping[str, UserVariable]) -> RenderedFiles:

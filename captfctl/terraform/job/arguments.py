@@ -7,12 +7,7 @@ from captfctl.model.job_policy import reserved_env
 from captfctl.model.owner import Owner
 from captfctl.terraform.job.policy import STOP_TIMEOUT_SECONDS, lock_timeout_seconds
 from captfctl.terraform.job.run import RunSpec
-
-RUNNER_BINARY = "/captf/bin/runner"
-PLAN_KEY_DIRECTORY = "/captf/plan-key"
-PLAN_KEY_FIELD = "key"
-WORK_DIRECTORY = "/captf/work"
-CONFIG_DIRECTORY = "/captf/config"
+from runner import wire
 
 
 def hcl_map(entries: Mapping[str, str]) -> str:
@@ -42,12 +37,12 @@ def runner_arguments(run: RunSpec, *, events: bool) -> list[str]:
     """The arguments after `run`, in the order of 11 §4.2."""
     arguments = [
         f"--op={run.op}",
-        "--bin=/captf/runtime",
+        f"--bin={wire.RUNTIME}",
         f"--image={run.image}",
-        "--module=/captf/module",
-        "--providers=/captf/providers",
-        f"--workdir={WORK_DIRECTORY}",
-        f"--config={CONFIG_DIRECTORY}",
+        f"--module={wire.MODULE}",
+        f"--providers={wire.PROVIDERS}",
+        f"--workdir={wire.WORK}",
+        f"--config={wire.CONFIG}",
         f"--lock-timeout={lock_timeout_seconds(run.policy)}s",
         f"--stop-timeout={STOP_TIMEOUT_SECONDS}s",
         *backend_arguments(run.owner),
@@ -61,7 +56,7 @@ def runner_arguments(run: RunSpec, *, events: bool) -> list[str]:
             f"--restore-resources={run.restore.resources}",
         ]
     if run.fingerprinted:
-        arguments.append(f"--plan-key-file={PLAN_KEY_DIRECTORY}/{PLAN_KEY_FIELD}")
+        arguments.append(f"--plan-key-file={wire.PLAN_KEY_FILE}")
     if events and run.owner.uid:
         arguments += [f"--event-object={run.owner.event_target}", f"--job-name={run.name}"]
     return arguments
@@ -83,7 +78,7 @@ def environment(run: RunSpec) -> list[EnvVar]:
     own = {
         "TF_IN_AUTOMATION": "1",
         "TF_INPUT": "0",
-        "HOME": WORK_DIRECTORY,
+        "HOME": wire.WORK,
         "TMPDIR": "/tmp",  # noqa: S108  a volume of the pod
         "KUBE_NAMESPACE": run.owner.namespace,
         "CHECKPOINT_DISABLE": "1",

@@ -30,21 +30,15 @@ from captfctl.model.meta import ObjectMeta, OwnerReference
 from captfctl.model.ops import Op
 from captfctl.model.resources import JOBS
 from captfctl.model.terraform import JobPolicy
-from captfctl.terraform.job.arguments import (
-    CONFIG_DIRECTORY,
-    PLAN_KEY_DIRECTORY,
-    PLAN_KEY_FIELD,
-    RUNNER_BINARY,
-    WORK_DIRECTORY,
-    environment,
-    runner_arguments,
-)
+from captfctl.terraform.job.arguments import environment, runner_arguments
 from captfctl.terraform.job.policy import GRACE_SECONDS, deadline_seconds, service_account
 from captfctl.terraform.job.run import RunSpec
+from runner import wire
 
 RUNNER_CONTAINER = "runner"
 SOURCE_CONTAINER = "source"
 
+_RUNNER_DIRECTORY = wire.RUNNER_FILE.rpartition("/")[0]
 _READ_MODE = 0o440
 _USER = 65532
 _ANSWERS_PLAN = (Op.APPLY, Op.PLAN)
@@ -189,11 +183,11 @@ def _runner_container(settings: RunnerSettings) -> Container:
     return Container(
         name=RUNNER_CONTAINER,
         image=settings.image,
-        command=["/runner", "copy", RUNNER_BINARY],
+        command=["/runner", "copy", wire.RUNNER_FILE],
         resources=Resources(
             requests={"cpu": "10m", "memory": "32Mi"}, limits={"cpu": "100m", "memory": "64Mi"}
         ),
-        volume_mounts=[VolumeMount(name="runner", mount_path="/captf/bin")],
+        volume_mounts=[VolumeMount(name="runner", mount_path=_RUNNER_DIRECTORY)],
         security_context={
             "allowPrivilegeEscalation": False,
             "capabilities": {"drop": ["ALL"]},
@@ -209,7 +203,7 @@ def _source_container(run: RunSpec, settings: RunnerSettings) -> Container:
         name=SOURCE_CONTAINER,
         image=run.image,
         image_pull_policy=run.image_pull_policy,
-        command=[RUNNER_BINARY, "run"],
+        command=[wire.RUNNER_FILE, "run"],
         args=runner_arguments(run, events=settings.events),
         env=environment(run),
         env_from=[EnvFromSource(secret_ref=SecretEnvSource(name=run.credentials_secret))],
@@ -245,7 +239,7 @@ def _volumes(run: RunSpec) -> list[Volume]:
         Volume(name="creds", secret=_secret_volume(run.credentials_secret)),
     ]
     if run.fingerprinted:
-        key = KeyToPath(key=PLAN_KEY_FIELD, path=PLAN_KEY_FIELD)
+        key = KeyToPath(key=wire.PLAN_KEY_NAME, path=wire.PLAN_KEY_NAME)
         name = names.plan_key(run.owner.kind, run.owner.name)
         volumes.append(
             Volume(
@@ -272,18 +266,20 @@ def _config_volume(run: RunSpec) -> Volume:
 
 
 def _chunk(secret: str, index: int) -> VolumeProjection:
-    item = KeyToPath(key=keys.TFSTATE, path=f"restore/{index}")
+    item = KeyToPath(key=keys.TFSTATE, path=f"{wire.RESTORE_DIRECTORY}/{index}")
     return VolumeProjection(secret=SecretProjection(name=secret, items=[item]))
 
 
 def _mounts(run: RunSpec) -> list[VolumeMount]:
     mounts = [
-        VolumeMount(name="runner", mount_path="/captf/bin", read_only=True),
-        VolumeMount(name="work", mount_path=WORK_DIRECTORY),
+        VolumeMount(name="runner", mount_path=_RUNNER_DIRECTORY, read_only=True),
+        VolumeMount(name="work", mount_path=wire.WORK),
         VolumeMount(name="tmp", mount_path="/tmp"),  # noqa: S108  a volume of the pod
-        VolumeMount(name="config", mount_path=CONFIG_DIRECTORY, read_only=True),
+        VolumeMount(name="config", mount_path=wire.CONFIG, read_only=True),
         VolumeMount(name="creds", mount_path="/var/run/captf/credentials", read_only=True),
     ]
     if run.fingerprinted:
-        mounts.append(VolumeMount(name="plan-key", mount_path=PLAN_KEY_DIRECTORY, read_only=True))
+        mounts.append(
+            VolumeMount(name="plan-key", mount_path=wire.PLAN_KEY_DIRECTORY, read_only=True)
+        )
     return mounts

@@ -9,9 +9,8 @@ from captfctl.model.core import Secret
 from captfctl.model.meta import ObjectMeta
 from captfctl.model.owner import Owner
 from captfctl.model.resources import SECRETS
+from runner import wire
 
-KEY_BYTES = 32
-KEY_FIELD = "key"
 PLAN_KEYS = SECRETS.metadata_only()
 """Whether there is one is all that is read of it."""
 
@@ -31,7 +30,7 @@ def ensure_plan_key(reads: Window, owner: Owner, random_bytes: Callable[[int], b
             owner_references=[owner.owner_reference()] if owner.uid else [],
         ),
         type="Opaque",
-        data={KEY_FIELD: random_bytes(KEY_BYTES)},
+        data={wire.PLAN_KEY_NAME: random_bytes(wire.PLAN_KEY_BYTES)},
     )
     try:
         reads.door.create(SECRETS, secret, owner.namespace)

@@ -14,8 +14,8 @@ from captfctl.model.core import Secret
 from captfctl.model.meta import ObjectMeta
 from captfctl.model.owner import Owner
 from captfctl.model.resources import SECRETS
+from runner import wire
 
-CHUNKS_MAX = 32
 DECOMPRESSED_MAX = 16 * 1024 * 1024
 STATE_VERSION = 4
 _GZIP = 31  # zlib's window bits for one gzip member with header and checksum
@@ -133,10 +133,10 @@ def state_of(secrets: Sequence[Secret], owner: Owner) -> State | Unreadable:
 
 
 def _in_order(secrets: Sequence[Secret], suffix: str) -> list[Secret]:
-    if len(secrets) > CHUNKS_MAX:
+    if len(secrets) > wire.MOST_CHUNKS:
         raise _BadStateError(
             StateProblem.CORRUPT,
-            f"the state is spread over {len(secrets)} Secrets; at most {CHUNKS_MAX} are read",
+            f"the state is spread over {len(secrets)} Secrets; at most {wire.MOST_CHUNKS} are read",
         )
     indexed = [(_index(secret.metadata.name, suffix), secret) for secret in secrets]
     indexed.sort(key=lambda pair: pair[0])

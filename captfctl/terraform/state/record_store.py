@@ -22,9 +22,8 @@ from captfctl.terraform.state.protected import (
     with_owner,
     with_protection,
 )
+from runner import wire
 
-MAIN = "main.tf.json"
-VARIABLES = "terraform.tfvars.json"
 RECORDED_EXPORTS = "applied-cluster-outputs.json"
 SIZE_MAX = 1_000_000
 
@@ -136,7 +135,11 @@ def record_of(secret: Secret) -> Record:
     notes = secret.metadata.annotations
     inputs = RunInputs(
         job=notes.get(keys.JOB, ""),
-        files={name: secret.data[name] for name in (MAIN, VARIABLES) if name in secret.data},
+        files={
+            name: secret.data[name]
+            for name in (wire.MAIN_FILE, wire.VARIABLES_FILE)
+            if name in secret.data
+        },
         inputs_hash=notes.get(keys.INPUTS_HASH, ""),
         image=notes.get(keys.IMAGE, ""),
         identity=notes.get(keys.IDENTITY, ""),
