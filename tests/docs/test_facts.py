@@ -19,7 +19,8 @@ from captfctl.model import keys
 from captfctl.model.conditions import Type
 from captfctl.model.ops import Op
 from captfctl.model.terraform import JobPolicy, TerraformClusterSpec
-from runner.options import GLOBAL_FLAGS, RUN_FLAGS
+from runner.options import GLOBAL_FLAGS
+from runner.run_options import RUN_FLAGS
 from tests.docs.pages import REFERENCE, ROOT
 
 _NOT_FLAGS = {"lease_namespace", "identity"}
