@@ -20,7 +20,6 @@ import msgspec
 from captfctl.clock import SystemClock
 from captfctl.cluster.errors import ApiError
 from captfctl.cluster.live import LiveDoor
-from captfctl.cluster.reads import SharedReads
 from captfctl.embedded.capi_crds import capi_crds
 from captfctl.manager.caches import Caches
 from captfctl.manager.identity import IdentityReconciler
@@ -189,8 +188,7 @@ class Population:
         self._create(SECRETS, _state(run), subject.namespace)
         for secret in _records(run):
             self._create(SECRETS, secret, subject.namespace)
-        with SharedReads().window(self._door) as reads:
-            ensure_plan_key(reads, owner, os.urandom)
+        ensure_plan_key(self._door, owner, os.urandom)
         if self._status:
             status = msgspec.json.decode(self._rewritten(owner, run))
             self._door.patch(

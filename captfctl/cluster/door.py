@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Generic, Protocol, TypeVar
 
+from captfctl.cluster.errors import NotFound
 from captfctl.model.resource import Resource
 
 T = TypeVar("T")
@@ -156,3 +157,11 @@ class Door(Protocol):
     ) -> None:
         """Delete, or mark for deletion while finalizers remain. None: the kind's own default."""
         ...
+
+
+def find(door: Door, resource: Resource[T], namespace: str, name: str) -> T | None:
+    """The object read live, or None when there is none. Raises every other error of the door."""
+    try:
+        return door.get(resource, name, namespace)
+    except NotFound:
+        return None

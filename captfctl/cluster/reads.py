@@ -17,22 +17,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
-from captfctl.cluster.door import Door
-from captfctl.cluster.errors import NotFound
+from captfctl.cluster.door import Door, find
 from captfctl.model.resource import Resource
 
 T = TypeVar("T")
 _Key = tuple[Resource[Any], str, str]
 
 log = logging.getLogger(__name__)
-
-
-def find(door: Door, resource: Resource[T], namespace: str, name: str) -> T | None:
-    """The object, or None when there is none. Any other failure is raised."""
-    try:
-        return door.get(resource, name, namespace)
-    except NotFound:
-        return None
 
 
 @dataclass(slots=True, eq=False)

@@ -29,9 +29,10 @@ from captfctl.model.resources import (
     TERRAFORM_MACHINE_POOLS,
     TERRAFORM_MACHINES,
 )
+from captfctl.model.subject import Subject
 from captfctl.model.terraform import TerraformCluster
+from captfctl.runs.jobs import is_finished
 from captfctl.runs.reader import slim
-from captfctl.terraform.books.results import is_finished
 
 BY_OWNER = "owner"
 BY_CLUSTER = "cluster"
@@ -252,12 +253,13 @@ class InformerReader:
     def role_binding(self, namespace: str, name: str) -> RoleBinding | None:
         return self._caches.role_bindings.get(namespace, name)
 
-    def jobs_of(self, owner: Owner) -> Sequence[Job]:
-        label = names.label_value(owner.name)
-        return self._caches.jobs.by_index(BY_OWNER, f"{owner.namespace}/{owner.kind}/{label}")
+    def jobs_of(self, subject: Subject) -> Sequence[Job]:
+        label = names.label_value(subject.name)
+        key = f"{subject.namespace}/{subject.kind}/{label}"
+        return self._caches.jobs.by_index(BY_OWNER, key)
 
-    def cluster_jobs(self, namespace: str, cluster: str) -> Sequence[Job]:
-        return self._caches.jobs.by_index(BY_CLUSTER, f"{namespace}/{names.label_value(cluster)}")
+    def group_jobs(self, namespace: str, group: str) -> Sequence[Job]:
+        return self._caches.jobs.by_index(BY_CLUSTER, f"{namespace}/{names.label_value(group)}")
 
     def running_jobs(self) -> Sequence[Job]:
         return self._caches.running_jobs()

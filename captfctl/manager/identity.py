@@ -1,8 +1,7 @@
 """The controller of `TerraformClusterIdentity`: its `Ready` and where it is used (30 §10.3)."""
 
 from captfctl.clock import Clock
-from captfctl.cluster.door import Door
-from captfctl.cluster.reads import find
+from captfctl.cluster.door import Door, find
 from captfctl.controller import Result
 from captfctl.manager.caches import BY_IDENTITY, Caches
 from captfctl.model import keys

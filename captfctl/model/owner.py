@@ -6,9 +6,11 @@ import msgspec
 
 from captfctl.model import keys, names
 from captfctl.model.meta import ApiObject, ObjectMeta, OwnerReference
+from captfctl.model.ops import Op
 from captfctl.model.resource import Resource
 from captfctl.model.resources import INFRASTRUCTURE
 from captfctl.model.status import CommonStatus
+from captfctl.model.subject import Group
 
 API_VERSION = f"{INFRASTRUCTURE}/v1alpha1"
 
@@ -17,6 +19,9 @@ _PLURALS = {
     "TerraformMachine": "terraformmachines",
     "TerraformMachinePool": "terraformmachinepools",
 }
+
+
+_EXCLUSIVE = frozenset(op.value for op in Op if op.mutating)
 
 
 class RunsObject(ApiObject):
@@ -52,6 +57,14 @@ class Owner:
     def run_lease(self) -> str:
         """The name of the Lease that keeps its runs apart (11 §10.1)."""
         return names.run_lease(self.suffix)
+
+    @property
+    def group(self) -> Group | None:
+        """The Cluster it belongs to, whose own operations and its machines' exclude each other."""
+        if not self.cluster:
+            return None
+        lease = names.cluster_lease(self.namespace, self.cluster)
+        return Group(self.cluster, lease, "TerraformCluster", _EXCLUSIVE)
 
     @property
     def resource(self) -> Resource[RunsObject]:

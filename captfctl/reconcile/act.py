@@ -1,28 +1,30 @@
 """Doing what was decided: the checks before a Job, then the Job (10 §11)."""
 
+import logging
 from dataclasses import dataclass
 from datetime import timedelta
 
-from captfctl.cluster.errors import ApiError
 from captfctl.controller import Result
 from captfctl.decide import Decision, Reason, constants, explain, jitter
 from captfctl.decide.duration import to_seconds
-from captfctl.model import keys
 from captfctl.model.conditions import FALSE, ConditionValue, Type
 from captfctl.model.events import EventReason
+from captfctl.model.meta import whole_seconds
 from captfctl.model.ops import Op
 from captfctl.model.reasons import ApplyJobSucceeded, Deleting, DriftJobSucceeded
-from captfctl.model.terraform import TerraformCluster
+from captfctl.model.status import ActiveJob
 from captfctl.reconcile import credentials
 from captfctl.reconcile.active import CONDITION_OF, provisioning
 from captfctl.reconcile.context import Pass
 from captfctl.reconcile.finish import finish
 from captfctl.reconcile.rendering import Rendered, render_run
 from captfctl.runs.slots import SlotLimits, slot_wait
-from captfctl.runs.start import Deferred, Started, claim_of
+from captfctl.runs.start import Deferred
 from captfctl.runs.waits import Wait
 from captfctl.terraform.contract.errors import InputsTooLarge
 from captfctl.terraform.job.policy import policy_problem
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ def run_job(p: Pass, decision: Decision) -> Result:
 
 
 def prepare(p: Pass, decision: Decision) -> Rendered | Obstacle:
-    """Every check before a Job, in order. The last takes the leases."""
+    """Every check before a Job, in order. The last waits for a Job slot and takes the leases."""
     op = decision.op
     assert op is not None
     if p.deleting:
@@ -52,13 +54,10 @@ def prepare(p: Pass, decision: Decision) -> Rendered | Obstacle:
     obstacle = _permission(p, op) or _dependencies(p) or _policy(p, op)
     if obstacle is not None:
         return obstacle
-    slot = _slot(p, op)
-    if slot is not None:
-        return slot
     rendered = _render(p, decision)
     if isinstance(rendered, Obstacle):
         return rendered
-    return _leases(p, rendered) or rendered
+    return _slot(p, rendered) or _leases(p, rendered) or rendered
 
 
 def _wait(p: Pass, obstacle: Obstacle) -> Result:
@@ -104,13 +103,14 @@ def _policy(p: Pass, op: Op) -> Obstacle | None:
     return Obstacle(constants.RETRY_MAX, value=ApplyJobSucceeded.JOB_POLICY_INVALID.says(problem))
 
 
-def _slot(p: Pass, op: Op) -> Obstacle | None:
+def _slot(p: Pass, rendered: Rendered) -> Obstacle | None:
     limits = SlotLimits(p.env.settings.max_active_jobs, p.config.max_active_jobs)
-    wait = slot_wait(p.env.cache, p.owner, op, limits)
+    wait = slot_wait(p.env.cache, rendered.run.run, limits)
     if wait is None:
         return None
     extra = to_seconds(jitter(p.owner.uid, constants.SLOT_REQUEUE))
-    return _waiting(p, op, wait, constants.SLOT_REQUEUE + timedelta(seconds=extra))
+    requeue = constants.SLOT_REQUEUE + timedelta(seconds=extra)
+    return _waiting(p, rendered.run.op, wait, requeue)
 
 
 def _waiting(p: Pass, op: Op, wait: Wait, requeue: timedelta) -> Obstacle:
@@ -144,57 +144,50 @@ def _render(p: Pass, decision: Decision) -> Rendered | Obstacle:
 
 
 def _leases(p: Pass, rendered: Rendered) -> Obstacle | None:
-    run = rendered.run
-    wait = p.env.leases.acquire(claim_of(run))
-    return _waiting(p, run.op, wait, constants.GATE_REQUEUE) if wait is not None else None
+    spec = rendered.run
+    wait = p.env.leases.acquire(spec.run)
+    return _waiting(p, spec.op, wait, constants.GATE_REQUEUE) if wait is not None else None
 
 
 def _start(p: Pass, decision: Decision, rendered: Rendered) -> Result:
-    run, starter = rendered.run, p.env.starter
-    try:
-        # On the server before the Job is: a move must not begin while something may be running.
-        p.write_now(_hold_moves)
-    except ApiError:
-        starter.give_back(run)
-        raise
-    started = starter.start(run, explanation=explain(decision), lock=p.kept.lock)
+    spec = rendered.run
+    started = p.env.starter.start(spec.run, p.env.work(spec), p.hold_moves)
     if isinstance(started, Deferred):
-        return _deferred(p, started)
-    _report_start(p, decision, rendered, started)
-    p.obj.status.active_job = started.active
-    if run.op is Op.APPLY:
-        p.running_apply = started.job.metadata.name
+        log.info("%s is not started: %s", spec.name, started.why)
+        return finish(p, constants.LAG_REQUEUE)
+    _report_start(p, decision, rendered)
+    p.obj.status.active_job = ActiveJob(
+        name=spec.name,
+        operation=spec.op,
+        attempt=spec.attempt,
+        start_time=whole_seconds(p.env.clock.now()),
+    )
+    if spec.op is Op.APPLY:
+        p.running_apply = spec.name
         if not p.provisioned:
             provisioning(p)
     return finish(p, constants.ACTIVE_JOB_REQUEUE)
 
 
-def _hold_moves(obj: TerraformCluster) -> None:
-    obj.metadata.annotations.setdefault(keys.BLOCK_MOVE, keys.TRUE)
-
-
-def _deferred(p: Pass, deferred: Deferred) -> Result:
-    if not deferred.block_move:
-        p.follow()
-        p.stored.metadata.annotations.pop(keys.BLOCK_MOVE, None)
-        p.obj.metadata.annotations.pop(keys.BLOCK_MOVE, None)
-    return finish(p, constants.LAG_REQUEUE)
-
-
-def _report_start(p: Pass, decision: Decision, rendered: Rendered, started: Started) -> None:
-    p.record(*started.notes)
-    job = started.job.metadata.name
-    if rendered.run.force_unlock:
+def _report_start(p: Pass, decision: Decision, rendered: Rendered) -> None:
+    run, job = rendered.run, rendered.run.name
+    text = f"{run.op} attempt {run.attempt} with image {run.image}: {explain(decision)}"
+    p.record(EventReason.JOB_CREATED.says(text, job=job))
+    if run.force_unlock:
+        lock = p.kept.lock
+        holder = lock.who if lock and lock.who else "unknown"
+        text = f"the run removes the state lock {run.force_unlock} of {holder}, which is gone"
+        p.record(EventReason.FORCE_UNLOCKED.says(text, job=job))
         p.env.metrics.force_unlocked(p.kind)
-    if rendered.run.op not in (Op.APPLY, Op.PLAN) and not rendered.images.pinned:
-        text = f"image {rendered.run.image} runs by its tag: no digest of it is recorded"
+    if run.op not in (Op.APPLY, Op.PLAN) and not rendered.images.pinned:
+        text = f"image {run.image} runs by its tag: no digest of it is recorded"
         p.record(EventReason.DIGEST_UNKNOWN.says(text, job=job))
     _report_mismatch(p, rendered, job)
     if decision.reason is Reason.INPUTS_CHANGED and not decision.plan:
         p.env.metrics.inputs_changed(p.kind)
         text = f"the inputs changed to {p.inputs.hash}"
         p.record(EventReason.INPUTS_CHANGED.says(text, job=job))
-    if rendered.run.drift_remediation:
+    if run.drift_remediation:
         text = f"Job {job} corrects the drift that was found"
         p.record(EventReason.DRIFT_REMEDIATION_STARTED.says(text, job=job))
 

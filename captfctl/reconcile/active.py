@@ -1,21 +1,26 @@
 """The Job that runs now, or is no longer there (10 §7.3 to 6, §15)."""
 
-from captfctl.cluster.reads import find
+from dataclasses import dataclass
+
+from captfctl.cluster.door import find
 from captfctl.controller import Result
 from captfctl.decide import constants
 from captfctl.model import keys
 from captfctl.model.conditions import Type
 from captfctl.model.core import Job
+from captfctl.model.events import EventReason
 from captfctl.model.ops import Op
 from captfctl.model.reasons import InfrastructureHealthy, JobFailure
-from captfctl.model.resources import JOBS, TERRAFORM_CLUSTERS
+from captfctl.model.resources import JOBS
 from captfctl.model.status import ActiveJob
 from captfctl.reconcile.context import Pass
 from captfctl.reconcile.finish import finish
 from captfctl.reconcile.images import fallback_image
 from captfctl.runs.lag import Lag, check_lag
-from captfctl.runs.stuck import Stuck, check_stuck
+from captfctl.runs.stuck import Stuck, StuckKind, find_stuck, main_image, remove_unstarted
 from captfctl.terraform.books.results import op_of
+from captfctl.terraform.job.pulling import REPLACEABLE, image_instead
+from captfctl.terraform.job.work import has_run_secret
 from captfctl.terraform.state.records import mark_may_have_applied, read_records, record_interrupted
 
 CONDITION_OF = {
@@ -28,10 +33,18 @@ CONDITION_OF = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Unstartable:
+    """What was found of a Job that does not start. `removed`: it is gone."""
+
+    removed: bool
+    message: str = ""
+
+
 def watch(p: Pass, job: Job) -> Result:
     """Wait for it, unless it can never start. Nothing is decided meanwhile."""
     stuck = remove_if_stuck(p, job)
-    if stuck is not None and stuck.deleted:
+    if stuck is not None and stuck.removed:
         return finish(p, constants.STUCK_JOB_REQUEUE)
     if not show(p, job):
         return finish(p, constants.LAG_REQUEUE)
@@ -44,28 +57,42 @@ def watch(p: Pass, job: Job) -> Result:
     return finish(p, constants.ACTIVE_JOB_REQUEUE, apply_condition)
 
 
-def remove_if_stuck(p: Pass, job: Job) -> Stuck | None:
-    op = op_of(job)
-    stuck = check_stuck(
-        p.env.door,
-        p.env.clock,
-        p.owner,
-        job,
-        resource_version=p.stored.metadata.resource_version,
-        records=p.records,
-        spec_image=fallback_image(p.obj, p.records, op),
-        paused=p.paused,
-    )
+def remove_if_stuck(p: Pass, job: Job) -> Unstartable | None:
+    """Delete the Job when it can never start; None when nothing keeps it from starting."""
+    door = p.env.door
+    stuck = find_stuck(door, p.now, job, provided=lambda: has_run_secret(door, job))
     if stuck is None:
         return None
-    p.record(*stuck.notes)
-    if stuck.failed and op is not None:
-        p.set(CONDITION_OF[op], JobFailure.IMAGE_PULL_FAILED.says(stuck.message))
-    if stuck.deleted:
-        # `status.activeJob` was emptied on the server before the Job went.
-        p.follow()
-        p.stored.status.active_job = p.obj.status.active_job = None
-    return stuck
+    if stuck.kind is StuckKind.IMAGE_PULL:
+        return _unpullable(p, job, stuck)
+    return _remove(p, job, EventReason.STUCK_JOB_DELETED, stuck.message)
+
+
+def _unpullable(p: Pass, job: Job, stuck: Stuck) -> Unstartable | None:
+    """Another image where the operation may run one. An apply or plan is never touched: it must
+    run the image that the spec names. A paused object's Job goes, as it would hold a move."""
+    op = op_of(job)
+    if op is None or op not in REPLACEABLE:
+        return None
+    if stuck.absent:
+        image = fallback_image(p.obj, p.records, op)
+        instead = image_instead(p.env.door, p.owner, p.records, job, image, p.now)
+        if instead:
+            text = (
+                f"image {main_image(job)} cannot be pulled ({stuck.problem}): Job "
+                f"{job.metadata.name} is deleted, the next one runs {instead}"
+            )
+            return _remove(p, job, EventReason.IMAGE_PULL_FALLBACK, text)
+    removed = p.paused and remove_unstarted(p.env.door, job, p.unlist_job)
+    p.set(CONDITION_OF[op], JobFailure.IMAGE_PULL_FAILED.says(stuck.message))
+    return Unstartable(removed, stuck.message)
+
+
+def _remove(p: Pass, job: Job, reason: EventReason, text: str) -> Unstartable | None:
+    if not remove_unstarted(p.env.door, job, p.unlist_job):
+        return None
+    p.record(reason.says(text, job=job.metadata.name))
+    return Unstartable(removed=True, message=text)
 
 
 def show(p: Pass, job: Job) -> bool:
@@ -128,10 +155,7 @@ def _record_vanished(p: Pass, job: str) -> None:
     """An apply that nobody saw finish may have changed anything (10 §15)."""
     if p.records.attempt is None:
         return
-    meta = p.obj.metadata
-    live = p.env.door.get(TERRAFORM_CLUSTERS, meta.name, meta.namespace)
-    if live.status.active_job is None or live.status.active_job.name != job:
-        return  # it was taken off `status.activeJob` on purpose, before it was deleted
+    p.confirm()  # it may have been taken off `status.activeJob` on purpose, before it was deleted
     record_interrupted(p.env.door, p.owner, job)
     mark_may_have_applied(p.env.door, p.owner, job)
     p.records = read_records(p.env.door, p.owner)

@@ -7,8 +7,7 @@ caller's own; everything else may be shared and must be copied before it is chan
 from collections.abc import Sequence
 from typing import Protocol
 
-from captfctl.cluster.door import Door
-from captfctl.cluster.reads import find
+from captfctl.cluster.door import Door, find
 from captfctl.model import keys
 from captfctl.model.capi import Cluster
 from captfctl.model.core import RoleBinding, ServiceAccount

@@ -16,7 +16,7 @@ from captfctl.reconcile.report import show, transitions
 from captfctl.reconcile.run import run_branch
 from captfctl.reconcile.setup import set_up
 from captfctl.reconcile.sweep import sweep_quietly
-from captfctl.terraform.books.bookkeeping import mark_bookkept
+from captfctl.runs import finished
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ def _write(p: Pass, failure: Exception | None, *, mark: bool) -> None:
     p.record(*p.later)
     if p.books is None or not mark:
         return
-    for text in mark_bookkept(p.env.door, p.books.unread):
+    for text in finished.mark(p.env.door, p.books.unread):
         log.warning("%s/%s: %s", p.owner.namespace, p.owner.name, text)
     if not p.let_go:
         show(p)

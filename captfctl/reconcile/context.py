@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from captfctl.cluster.errors import NotFound
+from captfctl.cluster.door import find
+from captfctl.cluster.errors import Conflict, NotFound
 from captfctl.cluster.reads import Window
 from captfctl.model import keys
 from captfctl.model.conditions import Conditions, ConditionValue, Type
@@ -13,7 +14,7 @@ from captfctl.model.core import Job
 from captfctl.model.events import Note
 from captfctl.model.meta import Condition
 from captfctl.model.owner import Owner
-from captfctl.model.resources import TERRAFORM_CLUSTERS
+from captfctl.model.resources import CLUSTERS, TERRAFORM_CLUSTERS
 from captfctl.model.status import Initialization
 from captfctl.model.terraform import JobPolicy, TerraformCluster
 from captfctl.reconcile.env import Env
@@ -31,6 +32,18 @@ from captfctl.terraform.state.records import Records
 log = logging.getLogger(__name__)
 
 Change = Callable[[TerraformCluster], None]
+
+
+def _block_move(obj: TerraformCluster) -> None:
+    obj.metadata.annotations.setdefault(keys.BLOCK_MOVE, keys.TRUE)
+
+
+def _allow_move(obj: TerraformCluster) -> None:
+    obj.metadata.annotations.pop(keys.BLOCK_MOVE, None)
+
+
+def _unlist_job(obj: TerraformCluster) -> None:
+    obj.status.active_job = None
 
 
 class DecideAgain(Exception):
@@ -202,12 +215,37 @@ class Pass:
             if not letting_go:
                 raise
 
-    def follow(self) -> None:
-        """Another package wrote for this pass: build on the version that left."""
+    def confirm(self) -> None:
+        """Read live that the object is still the one this pass read. Raises `Conflict`."""
         meta = self.stored.metadata
-        live = self.env.door.get(TERRAFORM_CLUSTERS, meta.name, meta.namespace)
-        meta.resource_version = live.metadata.resource_version
-        self.obj.metadata.resource_version = live.metadata.resource_version
+        partial = TERRAFORM_CLUSTERS.metadata_only()
+        live = self.env.door.get(partial, meta.name, meta.namespace).metadata
+        if (live.uid, live.resource_version) != (meta.uid, meta.resource_version):
+            raise Conflict(
+                f"{self.kind} {meta.namespace}/{meta.name} changed since this pass read it"
+            )
+
+    def hold_moves(self) -> str:
+        """Keep the object from being moved while something may be running; on the server now.
+
+        This also confirms that the object is the one this pass read. Tells why no Job may start
+        after all, as seen live; empty when one may.
+        """
+        if keys.BLOCK_MOVE in self.stored.metadata.annotations:
+            self.confirm()
+        self.write_now(_block_move)
+        name = self.owner.cluster
+        cluster = find(self.env.door, CLUSTERS, self.owner.namespace, name) if name else None
+        if cluster is not None and cluster.spec.paused:
+            self.write_now(_allow_move)
+            return "paused meanwhile"
+        return ""
+
+    def unlist_job(self) -> None:
+        """Take the running Job off `status.activeJob` on the server now."""
+        if self.stored.status.active_job is None:
+            self.confirm()
+        self.write_now(_unlist_job, status=True)
 
     def _patch(self, patch: dict[str, object], subresource: str = "") -> None:
         meta = self.stored.metadata

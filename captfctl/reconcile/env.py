@@ -13,6 +13,8 @@ from captfctl.reconcile.settings import Settings
 from captfctl.runs.leases import Leases
 from captfctl.runs.start import Starter
 from captfctl.terraform.job.build import RunnerSettings
+from captfctl.terraform.job.run import RunSpec
+from captfctl.terraform.job.work import TerraformWork
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,15 +40,12 @@ class Env:
 
     @property
     def starter(self) -> Starter:
+        patience = self.settings.start_patience.total_seconds()
+        return Starter(self.door, self.leases, self.clock, patience=patience)
+
+    def work(self, run: RunSpec) -> TerraformWork:
+        """The Terraform side of starting `run`."""
         runner = RunnerSettings(
             image=self.settings.runner_image, events=self.settings.runner_events
         )
-        return Starter(
-            self.door,
-            self.leases,
-            self.clock,
-            runner,
-            self.random_bytes,
-            self.shared,
-            patience=self.settings.start_patience.total_seconds(),
-        )
+        return TerraformWork(self.door, run, runner, self.random_bytes)

@@ -1,7 +1,6 @@
 """The inputs the object would be applied with now, and the gates before them (10 §7.14, 60 §5)."""
 
-from captfctl.cluster.door import Door
-from captfctl.cluster.reads import find
+from captfctl.cluster.door import Door, find
 from captfctl.model import keys
 from captfctl.model.conditions import ConditionValue, Type
 from captfctl.model.core import ConfigMap, Secret

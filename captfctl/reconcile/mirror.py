@@ -4,9 +4,8 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from captfctl.cluster.door import Door
+from captfctl.cluster.door import Door, find
 from captfctl.cluster.errors import AlreadyExists, Conflict, NotFound
-from captfctl.cluster.reads import find
 from captfctl.errors import CaptfError
 from captfctl.model import keys
 from captfctl.model.core import Secret

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from captfctl.clock import Clock
-from captfctl.cluster.door import Door
+from captfctl.cluster.door import Door, find
 from captfctl.cluster.errors import NotFound
-from captfctl.cluster.reads import Window, find
+from captfctl.cluster.reads import Window
 from captfctl.controller import Result
 from captfctl.decide import Action, Decision, Reason, explain
 from captfctl.model import keys, names

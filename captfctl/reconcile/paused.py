@@ -18,7 +18,7 @@ def paused_branch(p: Pass) -> Result:
     books = bookkeeping.keep(p)
     if books.active is not None:
         stuck = active.remove_if_stuck(p, books.active)
-        if stuck is None or not stuck.deleted:
+        if stuck is None or not stuck.removed:
             shown = active.show(p, books.active)
             return finish(p) if shown else finish(p, constants.LAG_REQUEUE)
     if not active.settle(p):

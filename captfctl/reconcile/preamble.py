@@ -20,9 +20,9 @@ from captfctl.reconcile.env import Env
 from captfctl.reconcile.retain import retain
 from captfctl.reconcile.sweep import sweep_quietly
 from captfctl.reconcile.transitions import notes
+from captfctl.runs.jobs import Outcome, outcome
 from captfctl.runs.lag import Lag, check_lag
 from captfctl.runs.reader import own_jobs
-from captfctl.terraform.books.results import Outcome, outcome
 from captfctl.terraform.state.reader import StateProblem, Unreadable, read_state
 from captfctl.terraform.state.records import read_records
 from captfctl.terraform.state.verdict import ever_applied

@@ -11,7 +11,7 @@ from captfctl.reconcile import inputs
 from captfctl.reconcile.context import Pass
 from captfctl.reconcile.finish import last_apply_failed
 from captfctl.reconcile.images import Images, choose, fallback_image
-from captfctl.terraform.books.results import next_attempt
+from captfctl.runs.jobs import next_attempt
 from captfctl.terraform.contract.render import render
 from captfctl.terraform.job.run import RunSpec
 from captfctl.terraform.state.records import Record, unpullable_images
@@ -111,7 +111,7 @@ def _run(
     return RunSpec(
         owner=p.owner,
         op=op,
-        attempt=next_attempt(p.kept.jobs, op),
+        attempt=next_attempt(p.kept.jobs, op.value),
         inputs_hash=inputs_hash,
         image=images.image,
         files=files,

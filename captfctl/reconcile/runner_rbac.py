@@ -1,8 +1,7 @@
 """The ServiceAccount that Jobs run as, and its rights in the namespace (50 §19)."""
 
-from captfctl.cluster.door import Door
+from captfctl.cluster.door import Door, find
 from captfctl.cluster.errors import AlreadyExists, Conflict, NotFound
-from captfctl.cluster.reads import find
 from captfctl.model import keys
 from captfctl.model.conditions import ConditionValue
 from captfctl.model.core import RoleBinding, RoleRef, ServiceAccount, Subject

@@ -4,8 +4,8 @@ from captfctl.model import keys, names
 from captfctl.model.reasons import Deleting, DeletionBlocked, DriftDetected, Paused
 from captfctl.model.resources import TERRAFORM_CLUSTER_IDENTITIES
 from captfctl.reconcile.context import Pass
+from captfctl.runs.jobs import is_bookkept, is_finished
 from captfctl.runs.reader import own_jobs
-from captfctl.terraform.books.results import is_bookkept, is_finished
 from captfctl.terraform.state.lock import read_lock
 from captfctl.terraform.state.own_secrets import find_own_secrets, read_own_secrets, records_ahead
 from captfctl.terraform.state.records import read_records

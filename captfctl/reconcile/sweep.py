@@ -21,7 +21,7 @@ from captfctl.model.resources import (
 )
 from captfctl.model.terraform import JobPolicy
 from captfctl.reconcile.runner_rbac import BINDING
-from captfctl.terraform.books.results import is_finished
+from captfctl.runs.jobs import is_finished
 from captfctl.terraform.job.policy import SERVICE_ACCOUNT, service_account
 
 T = TypeVar("T", bound=ApiObject)

@@ -3,11 +3,10 @@
 from collections.abc import Collection
 from enum import StrEnum
 
-from captfctl.cluster.door import Door
-from captfctl.cluster.errors import NotFound
+from captfctl.cluster.door import Door, find
 from captfctl.model.core import Job
-from captfctl.model.owner import Owner
 from captfctl.model.resources import JOBS
+from captfctl.model.subject import Subject
 from captfctl.runs.leases import Leases
 
 
@@ -22,7 +21,7 @@ class Lag(StrEnum):
 def check_lag(
     door: Door,
     leases: Leases,
-    owner: Owner,
+    subject: Subject,
     *,
     listed: Collection[str],
     active_job: str,
@@ -35,27 +34,20 @@ def check_lag(
     An idle object costs no request.
     """
     unseen = bool(active_job) and active_job not in listed
-    if unseen and _read(door, owner, active_job) is not None:
+    if unseen and find(door, JOBS, subject.namespace, active_job) is not None:
         return Lag.LAGGING
     settled = Lag.GONE if unseen else Lag.NONE
     if not (block_move or active_job or deleting):
         return settled
-    lease = leases.read_run_lease(owner)
+    lease = leases.read_run_lease(subject)
     holder = lease.spec.holder_identity if lease else ""
     if lease is None or not holder or holder in listed:
         return settled
-    job = _read(door, owner, holder)
-    if job is not None and _labelled(job, owner) and not leases.is_free(lease):
+    job = find(door, JOBS, subject.namespace, holder)
+    if job is not None and _labelled(job, subject) and not leases.is_free(lease):
         return Lag.LAGGING
     return settled
 
 
-def _read(door: Door, owner: Owner, name: str) -> Job | None:
-    try:
-        return door.get(JOBS, name, owner.namespace)
-    except NotFound:
-        return None
-
-
-def _labelled(job: Job, owner: Owner) -> bool:
-    return all(job.metadata.labels.get(key) == value for key, value in owner.labels.items())
+def _labelled(job: Job, subject: Subject) -> bool:
+    return all(job.metadata.labels.get(key) == value for key, value in subject.labels.items())

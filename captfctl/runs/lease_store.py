@@ -10,22 +10,20 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 from captfctl.clock import Clock
-from captfctl.cluster.door import Door
+from captfctl.cluster.door import Door, find
 from captfctl.cluster.errors import AlreadyExists, ApiError, Conflict, NotFound
 from captfctl.model import keys, names
 from captfctl.model.core import Lease, LeaseSpec
 from captfctl.model.meta import ObjectMeta, micro_time, parse_time
-from captfctl.model.ops import Op
-from captfctl.model.owner import Owner
-from captfctl.model.resources import JOBS, LEASES, PODS
-from captfctl.terraform.books.results import is_finished
+from captfctl.model.resources import JOBS, LEASES
+from captfctl.runs.jobs import is_finished, labelled_pods, pod_ended
+from captfctl.runs.run import Run
 
 log = logging.getLogger(__name__)
 
 MISSING_HOLDER = timedelta(seconds=60)
 _BEYOND_DEADLINE = 600 + 300  # the grace period, and time to notice
 _BACKSTOP_SECONDS = 3600 + _BEYOND_DEADLINE
-_ENDED = ("Succeeded", "Failed")
 
 
 class LeaseKind(StrEnum):
@@ -33,16 +31,6 @@ class LeaseKind(StrEnum):
 
     RUN = "run"
     CLUSTER = "cluster"
-
-
-@dataclass(frozen=True, slots=True)
-class LeaseClaim:
-    """What is asked for: the right to run `job`, whose deadline is in seconds."""
-
-    owner: Owner
-    op: Op
-    job: str
-    deadline: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,38 +49,34 @@ class LeaseStore:
         self._clock = clock
 
     def read(self, namespace: str, name: str) -> Lease | None:
-        """The Lease, read live; None when there is none."""
-        try:
-            return self._door.get(LEASES, name, namespace)
-        except NotFound:
-            return None
+        return find(self._door, LEASES, namespace, name)
 
-    def run_leases(self, namespace: str, cluster: str) -> list[Lease]:
-        """The run leases of everything that belongs to a Cluster, read live."""
+    def run_leases(self, namespace: str, group: str) -> list[Lease]:
+        """The run leases of all members of a group, read live."""
         selector = (
             f"{keys.LEASE}={LeaseKind.RUN},{keys.MANAGED}=true,"
-            f"{keys.CLUSTER_NAME}={names.label_value(cluster)}"
+            f"{keys.CLUSTER_NAME}={names.label_value(group)}"
         )
         return self._door.list(LEASES, namespace, labels=selector).items
 
-    def take(self, name: str, kind: LeaseKind, claim: LeaseClaim) -> Taken:
+    def take(self, name: str, kind: LeaseKind, run: Run) -> Taken:
         """Acquire or refresh (11 §10.2). It always writes, so that what is read next is newer."""
-        wanted = self._build(name, kind, claim)
+        wanted = self._build(name, kind, run)
         try:
-            self._door.create(LEASES, wanted, claim.owner.namespace)
+            self._door.create(LEASES, wanted, run.subject.namespace)
         except AlreadyExists:
-            return self._take_over(wanted, claim)
+            return self._take_over(wanted, run)
         return Taken(True)
 
-    def _take_over(self, wanted: Lease, claim: LeaseClaim) -> Taken:
-        found = self.read(claim.owner.namespace, wanted.metadata.name)
+    def _take_over(self, wanted: Lease, run: Run) -> Taken:
+        found = self.read(run.subject.namespace, wanted.metadata.name)
         if found is None:
             return Taken(False)
         holder = found.spec.holder_identity
-        if holder != claim.job:
+        if holder != run.name:
             if not self.is_free(found):
                 return Taken(False, holder)
-            log.info("lease %s of %s is taken over for %s", found.key, holder, claim.job)
+            log.info("lease %s of %s is taken over for %s", found.key, holder, run.name)
         wanted.metadata.resource_version = found.metadata.resource_version
         try:
             self._door.update(LEASES, wanted)
@@ -100,24 +84,24 @@ class LeaseStore:
             return Taken(False)
         return Taken(True)
 
-    def _build(self, name: str, kind: LeaseKind, claim: LeaseClaim) -> Lease:
+    def _build(self, name: str, kind: LeaseKind, run: Run) -> Lease:
         now = micro_time(self._clock.now())
         return Lease(
             api_version=LEASES.api_version,
             kind=LEASES.kind,
             metadata=ObjectMeta(
                 name=name,
-                namespace=claim.owner.namespace,
-                labels={**claim.owner.run_labels, keys.LEASE: kind.value},
+                namespace=run.subject.namespace,
+                labels={**run.subject.run_labels, keys.LEASE: kind.value},
                 annotations={
-                    keys.LEASE_OP: claim.op.value,
+                    keys.LEASE_OP: run.operation,
                     keys.LEASE_ACQUIRED_AT: f"{now.removesuffix('Z')}000Z",
                 },
             ),
             spec=LeaseSpec(
-                holder_identity=claim.job,
+                holder_identity=run.name,
                 acquire_time=now,
-                lease_duration_seconds=claim.deadline + _BEYOND_DEADLINE,
+                lease_duration_seconds=run.deadline_seconds + _BEYOND_DEADLINE,
             ),
         )
 
@@ -140,19 +124,12 @@ class LeaseStore:
         age = self.age(lease)
         if age > timedelta(seconds=lease.spec.lease_duration_seconds or _BACKSTOP_SECONDS):
             return True
-        try:
-            job = self._door.get(JOBS, holder, namespace)
-        except NotFound:
-            if age <= MISSING_HOLDER:
-                return False
-        else:
-            if not is_finished(job):
-                return False
-        return not self._has_running_pod(holder, namespace)
-
-    def _has_running_pod(self, job: str, namespace: str) -> bool:
-        pods = self._door.list(PODS, namespace, labels=f"{keys.JOB_NAME}={job}").items
-        return any(pod.status.phase not in _ENDED for pod in pods)
+        job = find(self._door, JOBS, namespace, holder)
+        if job is None and age <= MISSING_HOLDER:
+            return False
+        if job is not None and not is_finished(job):
+            return False
+        return all(pod_ended(pod) for pod in labelled_pods(self._door, namespace, holder))
 
     def give_back(self, namespace: str, name: str, job: str) -> None:
         """Delete the lease if `job` holds it. A failure is only logged: the backstop frees it."""
@@ -177,9 +154,6 @@ def _moment(text: str) -> datetime | None:
     return parse_time(text) if text else None
 
 
-def operation_of(lease: Lease) -> Op | None:
-    """The operation that the lease's annotation names."""
-    try:
-        return Op(lease.metadata.annotations.get(keys.LEASE_OP, ""))
-    except ValueError:
-        return None
+def leased_operation(lease: Lease) -> str:
+    """The operation that the lease is held for; empty when it does not tell."""
+    return lease.metadata.annotations.get(keys.LEASE_OP, "")

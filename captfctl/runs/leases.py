@@ -1,8 +1,9 @@
 """Who may run: run lease, freshness, and the operation gate (11 §10.4–§10.6).
 
-The gate keeps a cluster's changes and its machines' apart. Both sides write their own lease before
-they read the other's, so at least one sees the other. Jobs are looked at besides leases, because a
-module could have tampered with a Lease.
+The gate keeps the operations of a group's leader apart from those of its other members, such as a
+cluster's from its machines'. Both sides write their own lease before they read the other's, so at
+least one sees the other. Jobs are looked at besides leases, because a run could have tampered with
+a Lease.
 """
 
 from collections.abc import Iterable
@@ -10,20 +11,18 @@ from collections.abc import Iterable
 from captfctl.clock import Clock
 from captfctl.cluster.door import Door
 from captfctl.cluster.errors import ApiError
-from captfctl.model import keys, names
-from captfctl.model.core import Job, Lease
-from captfctl.model.owner import Owner
+from captfctl.model import keys
+from captfctl.model.core import Lease
 from captfctl.model.reasons import WaitReason
-from captfctl.runs.lease_store import LeaseClaim, LeaseKind, LeaseStore, Taken, operation_of
+from captfctl.model.subject import Group, Subject
+from captfctl.runs.jobs import is_finished, operation_of
+from captfctl.runs.lease_store import LeaseKind, LeaseStore, Taken, leased_operation
 from captfctl.runs.reader import JobsReader
+from captfctl.runs.run import Run
 from captfctl.runs.waits import Wait
-from captfctl.terraform.books.results import is_finished, op_of
-
-__all__ = ["LeaseClaim", "Leases"]
 
 FRESH_SECONDS = 30
 _NAMED = 5
-_CLUSTER = "TerraformCluster"
 
 
 class Leases:
@@ -35,112 +34,103 @@ class Leases:
         self._clock = clock
         self._gate = gate
 
-    def acquire(self, claim: LeaseClaim) -> Wait | None:
+    def acquire(self, run: Run) -> Wait | None:
         """Take the run lease and pass the gate; None: taken.
 
         An error of the gate gives everything back and is raised.
         """
-        taken = self._store.take(claim.owner.run_lease, LeaseKind.RUN, claim)
+        subject = run.subject
+        taken = self._store.take(subject.run_lease, LeaseKind.RUN, run)
         if not taken.acquired:
-            return _wait_for(taken, f"the run lease of {claim.owner.kind} {claim.owner.name}")
-        if not (self._gate and claim.op.mutating and claim.owner.cluster):
+            return _wait_for(taken, f"the run lease of {subject.kind} {subject.name}")
+        if not (self._gate and run.exclusive and subject.group):
             return None
         try:
-            if claim.owner.kind == _CLUSTER:
-                return self._cluster_gate(claim)
-            return self._machine_gate(claim)
+            if subject.kind == subject.group.leader:
+                return self._leader_gate(run, subject.group)
+            return self._member_gate(run, subject.group)
         except ApiError:
-            self.release(claim.owner, claim.job)
+            self.release(subject, run.name)
             raise
 
-    def _cluster_gate(self, claim: LeaseClaim) -> Wait | None:
-        owner = claim.owner
-        taken = self._store.take(_cluster_lease(owner), LeaseKind.CLUSTER, claim)
+    def _leader_gate(self, run: Run, group: Group) -> Wait | None:
+        subject = run.subject
+        taken = self._store.take(group.lease, LeaseKind.CLUSTER, run)
         if not taken.acquired:
-            self._store.give_back(owner.namespace, owner.run_lease, claim.job)
-            return _wait_for(taken, f"the write lease of Cluster {owner.cluster}")
-        running = self._machine_operations(owner)
+            self._store.give_back(subject.namespace, subject.run_lease, run.name)
+            return _wait_for(taken, f"the write lease of Cluster {group.name}")
+        running = self._members_running(subject, group)
         if not running:
             return None
         # Both leases stay: operations that would start now queue behind this one.
         return Wait(WaitReason.MACHINE_OPERATIONS, _running_message(running))
 
-    def _machine_operations(self, owner: Owner) -> list[str]:
-        """Names of the Jobs of machine and pool operations that exclude the cluster's."""
-        leases = self._store.run_leases(owner.namespace, owner.cluster)
-        held = [lease.spec.holder_identity for lease in leases if self._excludes(lease)]
-        return held or self._running_jobs(owner, of_cluster=False)
+    def _members_running(self, subject: Subject, group: Group) -> list[str]:
+        """Names of the Jobs of members that exclude the leader's."""
+        leases = self._store.run_leases(subject.namespace, group.name)
+        held = [lease.spec.holder_identity for lease in leases if self._excludes(lease, group)]
+        return held or self._running_jobs(subject, group, of_leader=False)
 
-    def _excludes(self, lease: Lease) -> bool:
-        if lease.metadata.labels.get(keys.OWNER_KIND) == _CLUSTER:
+    def _excludes(self, lease: Lease, group: Group) -> bool:
+        if lease.metadata.labels.get(keys.OWNER_KIND) == group.leader:
             return False
-        op = operation_of(lease)
-        return op is not None and op.mutating and not self._store.is_free(lease)
+        return leased_operation(lease) in group.exclusive and not self._store.is_free(lease)
 
-    def _machine_gate(self, claim: LeaseClaim) -> Wait | None:
-        owner = claim.owner
-        lease = self._store.read(owner.namespace, _cluster_lease(owner))
+    def _member_gate(self, run: Run, group: Group) -> Wait | None:
+        subject = run.subject
+        lease = self._store.read(subject.namespace, group.lease)
         if lease is not None and not self._store.is_free(lease):
             running = [lease.spec.holder_identity]
         else:
-            running = self._running_jobs(owner, of_cluster=True)
+            running = self._running_jobs(subject, group, of_leader=True)
         if not running:
             return None
-        self._store.give_back(owner.namespace, owner.run_lease, claim.job)
+        self._store.give_back(subject.namespace, subject.run_lease, run.name)
         return Wait(
             WaitReason.CLUSTER_OPERATION, f"waits for the cluster's Job {', '.join(running)}"
         )
 
-    def _running_jobs(self, owner: Owner, *, of_cluster: bool) -> list[str]:
-        jobs = self._jobs.cluster_jobs(owner.namespace, owner.cluster)
+    def _running_jobs(self, subject: Subject, group: Group, *, of_leader: bool) -> list[str]:
         return [
             job.metadata.name
-            for job in jobs
-            if (job.metadata.labels.get(keys.OWNER_KIND) == _CLUSTER) == of_cluster
-            and _mutates(job)
+            for job in self._jobs.group_jobs(subject.namespace, group.name)
+            if (job.metadata.labels.get(keys.OWNER_KIND) == group.leader) == of_leader
+            and operation_of(job) in group.exclusive
+            and not is_finished(job)
         ]
 
-    def freshen(self, claim: LeaseClaim) -> bool:
+    def freshen(self, run: Run) -> bool:
         """Just before the create (11 §10.4): False means defer the start.
 
         A lease that got old while the start was prepared may have been taken for free.
         """
-        lease = self.read_run_lease(claim.owner)
-        if lease is not None and lease.spec.holder_identity not in ("", claim.job):
+        lease = self.read_run_lease(run.subject)
+        if lease is not None and lease.spec.holder_identity not in ("", run.name):
             return False
-        mine = lease is not None and lease.spec.holder_identity == claim.job
+        mine = lease is not None and lease.spec.holder_identity == run.name
         if mine and lease is not None and self._store.age(lease).total_seconds() < FRESH_SECONDS:
             return True
         begun = self._clock.monotonic()
-        return self.acquire(claim) is None and self._clock.monotonic() - begun < FRESH_SECONDS
+        return self.acquire(run) is None and self._clock.monotonic() - begun < FRESH_SECONDS
 
-    def release(self, owner: Owner, job: str) -> None:
+    def release(self, subject: Subject, job: str) -> None:
         """Give back what `job` holds (11 §10.6)."""
-        self._store.give_back(owner.namespace, owner.run_lease, job)
-        if owner.kind == _CLUSTER and owner.cluster:
-            self._store.give_back(owner.namespace, _cluster_lease(owner), job)
+        self._store.give_back(subject.namespace, subject.run_lease, job)
+        if subject.group and subject.kind == subject.group.leader:
+            self._store.give_back(subject.namespace, subject.group.lease, job)
 
-    def read_run_lease(self, owner: Owner) -> Lease | None:
-        """The object's run lease, read live."""
-        return self._store.read(owner.namespace, owner.run_lease)
+    def read_run_lease(self, subject: Subject) -> Lease | None:
+        """The subject's run lease, read live."""
+        return self._store.read(subject.namespace, subject.run_lease)
 
     def is_free(self, lease: Lease) -> bool:
-        """Whether anybody may take it (11 §10.3)."""
+        """Whether any Job may take it (11 §10.3)."""
         return self._store.is_free(lease)
 
-    def run_lease_live(self, owner: Owner) -> bool:
-        """Whether some Job holds the run lease: nothing of the object is cleaned up meanwhile."""
-        lease = self.read_run_lease(owner)
+    def run_lease_live(self, subject: Subject) -> bool:
+        """Whether some Job holds the run lease: nothing of the subject is cleaned up meanwhile."""
+        lease = self.read_run_lease(subject)
         return lease is not None and not self._store.is_free(lease)
-
-
-def _cluster_lease(owner: Owner) -> str:
-    return names.cluster_lease(owner.namespace, owner.cluster)
-
-
-def _mutates(job: Job) -> bool:
-    op = op_of(job)
-    return op is not None and op.mutating and not is_finished(job)
 
 
 def _wait_for(taken: Taken, what: str) -> Wait:

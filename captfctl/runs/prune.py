@@ -2,25 +2,29 @@
 
 from collections.abc import Iterable, Sequence
 
-from captfctl.cluster.door import Door, Propagation
-from captfctl.cluster.errors import NotFound
+from captfctl.cluster.door import Door
 from captfctl.model.core import Job
-from captfctl.model.ops import Op
-from captfctl.model.resources import JOBS
-from captfctl.terraform.books.results import Outcome, created_at, is_finished, op_of, outcome
+from captfctl.runs.jobs import (
+    Outcome,
+    created_at,
+    delete_job,
+    is_finished,
+    operation_of,
+    outcome,
+)
 
 
 def prunable(jobs: Iterable[Job], *, successful: int, failed: int) -> list[Job]:
-    """The finished Jobs beyond the limits, per op. Running ones are never among them.
+    """The finished Jobs beyond the limits, per operation. Running ones are never among them.
 
-    The newest success of an op always stays, and so does a newest failure that is newer.
+    The newest success of each always stays, and so does a newest failure that is newer.
     """
-    by_op: dict[Op | None, list[Job]] = {}
+    by_operation: dict[str, list[Job]] = {}
     for job in jobs:
         if is_finished(job):
-            by_op.setdefault(op_of(job), []).append(job)
+            by_operation.setdefault(operation_of(job), []).append(job)
     limits = {Outcome.SUCCEEDED: max(successful, 0), Outcome.FAILED: max(failed, 0)}
-    return [job for listed in by_op.values() for job in _beyond(listed, limits)]
+    return [job for listed in by_operation.values() for job in _beyond(listed, limits)]
 
 
 def _beyond(jobs: list[Job], limits: dict[Outcome, int]) -> list[Job]:
@@ -45,17 +49,3 @@ def prune(door: Door, jobs: Sequence[Job], *, successful: int, failed: int) -> l
         delete_job(door, job)
         removed.append(job.metadata.name)
     return removed
-
-
-def delete_job(door: Door, job: Job) -> None:
-    """Delete exactly this Job, not a later one of the name; its pods go in the background."""
-    try:
-        door.delete(
-            JOBS,
-            job.metadata.name,
-            job.metadata.namespace,
-            uid=job.metadata.uid,
-            propagation=Propagation.BACKGROUND,
-        )
-    except NotFound:
-        return

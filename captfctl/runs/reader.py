@@ -6,21 +6,20 @@ from typing import Protocol
 from captfctl.cluster.door import Door
 from captfctl.model import keys, names
 from captfctl.model.core import Container, Job, PodSpec, PodTemplate
-from captfctl.model.owner import Owner
 from captfctl.model.resources import JOBS
-from captfctl.terraform.books.results import is_finished
-from captfctl.terraform.job.build import SOURCE_CONTAINER
+from captfctl.model.subject import Subject
+from captfctl.runs.jobs import is_finished
 
 
 class JobsReader(Protocol):
     """Managed Jobs as last seen. Of their pods' template only what `slim` keeps may be there."""
 
-    def jobs_of(self, owner: Owner) -> Sequence[Job]:
-        """Jobs with the owner's labels; those of an earlier namesake may be among them."""
+    def jobs_of(self, subject: Subject) -> Sequence[Job]:
+        """Jobs with the subject's labels; those of an earlier namesake may be among them."""
         ...
 
-    def cluster_jobs(self, namespace: str, cluster: str) -> Sequence[Job]:
-        """Managed Jobs of everything that belongs to the Cluster of that name."""
+    def group_jobs(self, namespace: str, group: str) -> Sequence[Job]:
+        """Managed Jobs of all members of the group of that name."""
         ...
 
     def running_jobs(self) -> Sequence[Job]:
@@ -37,11 +36,12 @@ class DoorJobs:
     def _list(self, namespace: str, labels: str) -> Sequence[Job]:
         return self._door.list(JOBS, namespace, labels=f"{keys.MANAGED}=true,{labels}").items
 
-    def jobs_of(self, owner: Owner) -> Sequence[Job]:
-        return self._list(owner.namespace, owner.selector)
+    def jobs_of(self, subject: Subject) -> Sequence[Job]:
+        selector = ",".join(f"{key}={value}" for key, value in subject.labels.items())
+        return self._list(subject.namespace, selector)
 
-    def cluster_jobs(self, namespace: str, cluster: str) -> Sequence[Job]:
-        return self._list(namespace, f"{keys.CLUSTER_NAME}={names.label_value(cluster)}")
+    def group_jobs(self, namespace: str, group: str) -> Sequence[Job]:
+        return self._list(namespace, f"{keys.CLUSTER_NAME}={names.label_value(group)}")
 
     def running_jobs(self) -> Sequence[Job]:
         jobs = self._door.list(JOBS, labels=f"{keys.MANAGED}=true").items
@@ -49,19 +49,16 @@ class DoorJobs:
 
 
 def slim(job: Job) -> Job:
-    """The Job with what is read of it, for caches: of its pods' template only the module's image.
+    """The Job with what is read of it, for caches: of its pods' template only the main image.
 
     The template is most of a Job, and the same for all Jobs of an object.
     """
-    images = [
-        Container(name=container.name, image=container.image)
-        for container in job.spec.template.spec.containers
-        if container.name == SOURCE_CONTAINER
-    ]
+    main = job.spec.template.spec.containers[:1]
+    images = [Container(name=container.name, image=container.image) for container in main]
     job.spec.template = PodTemplate(spec=PodSpec(containers=images))
     return job
 
 
-def own_jobs(reader: JobsReader, owner: Owner) -> list[Job]:
-    """The object's Jobs. Those of an earlier object of the same name are left out (11 §2)."""
-    return [job for job in reader.jobs_of(owner) if owner.controls(job.metadata)]
+def own_jobs(reader: JobsReader, subject: Subject) -> list[Job]:
+    """The subject's Jobs. Those of an earlier object of the same name are left out (11 §2)."""
+    return [job for job in reader.jobs_of(subject) if subject.controls(job.metadata)]

@@ -1,240 +1,192 @@
 """Jobs whose pod cannot start (11 §7)."""
 
-import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import cached_property
 
-from captfctl.clock import Clock
-from captfctl.cluster.door import Door, Propagation
-from captfctl.cluster.errors import NotFound
-from captfctl.model import names
+from captfctl.cluster.door import Door, find
 from captfctl.model.conditions import cut
-from captfctl.model.core import ContainerStateWaiting, Job, Pod
-from captfctl.model.events import EventReason, Note
-from captfctl.model.ops import Op
-from captfctl.model.owner import Owner
-from captfctl.model.resources import JOBS, SECRETS
-from captfctl.terraform.books.results import created_at, is_finished, op_of, pods_of
-from captfctl.terraform.job.pulling import (
-    is_missing_image,
-    remaining_images,
-    running_image,
-    waiting_pull,
-)
-from captfctl.terraform.state.records import Records, mark_unpullable, unpullable_images
+from captfctl.model.core import ContainerStateWaiting, ContainerStatus, Job, Pod
+from captfctl.model.resources import JOBS
+from captfctl.runs.jobs import created_at, delete_job, is_finished, pods_of
 
-MISSING_SECRET_AFTER = timedelta(seconds=60)
+MISSING_PROVISION_AFTER = timedelta(seconds=60)
 PATIENCE = timedelta(minutes=2)
+PULL_REASONS = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName"})
 _MESSAGE_MAX = 256
 _CONFIG_REASONS = frozenset({"CreateContainerConfigError", "CreateContainerError"})
-_PULL_CHECKED = frozenset({Op.DESTROY, Op.REFRESH, Op.DRIFT, Op.RESTORE})
+
+_MISSING = ("not found", "manifest unknown", "name unknown", "404")
+_NOT_ALLOWED = (
+    "unauthorized",
+    "denied",
+    "forbidden",
+    "401",
+    "403",
+    "429",
+    "too many requests",
+    "authorization",
+)
 
 
 class StuckKind(StrEnum):
-    """Why a Job cannot start."""
+    """Why the pod of a Job does not start."""
 
-    MISSING_SECRET = "missing-secret"
+    MISSING_PROVISION = "missing-provision"
     CONTAINER_CONFIG = "container-config"
     IMAGE_PULL = "image-pull"
 
 
 @dataclass(frozen=True, slots=True)
 class Stuck:
-    """What was found. `deleted`: the Job is gone and `status.activeJob` was emptied before.
+    """A Job that does not start. `message` says why, in words.
 
-    Not deleted: its image cannot be pulled and no other is left; the condition of the operation
-    becomes False/`ImagePullFailed` with `message`. Deleted without another image, as a paused
-    object's is, `failed` is set too.
+    Of an image that cannot be pulled, `problem` is what the node says about it, and `absent` tells
+    whether the image does not exist, rather than may not be read now.
     """
 
     kind: StuckKind
-    deleted: bool
     message: str
-    notes: tuple[Note, ...] = ()
-    failed: bool = False
+    problem: str = ""
+    absent: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+def find_stuck(
+    door: Door, now: datetime, job: Job, *, provided: Callable[[], bool]
+) -> Stuck | None:
+    """What keeps the running `job` from starting, None when nothing is known to.
+
+    `provided` tells whether what the pod waits for exists; its pods are read live, when needed.
+    """
+    check = _Check(door, now, job)
+    return _missing_provision(check, provided) or _container_config(check) or _image_pull(check)
+
+
+def remove_unstarted(door: Door, job: Job, unlist: Callable[[], None]) -> bool:
+    """Delete a Job that never started. False, and nothing is done, when it has ended: the cache is
+    behind, and what it lacks is missing because it was read already.
+
+    `unlist` takes the Job off its subject on the server first: a Job that is named there and gone
+    would count as a run that vanished.
+    """
+    live = find(door, JOBS, job.metadata.namespace, job.metadata.name)
+    if live is None or live.metadata.uid != job.metadata.uid or is_finished(live):
+        return False
+    unlist()
+    delete_job(door, live, resource_version=live.metadata.resource_version)
+    return True
+
+
+@dataclass(frozen=True)
 class _Check:
-    """The active Job of one object, seen at one moment; pods are read when first needed."""
+    """The running Job, seen at one moment; pods are read when first needed."""
 
     door: Door
-    owner: Owner
-    job: Job
     now: datetime
-    resource_version: str
-    pods: Callable[[], list[Pod]]
+    job: Job
+
+    @property
+    def name(self) -> str:
+        return self.job.metadata.name
 
     @property
     def age(self) -> timedelta:
         return self.now - created_at(self.job)
 
-    def remove(self) -> bool:
-        """Take the Job off `status.activeJob` on the server, then delete it.
-
-        In this order: a Job that is named there and gone counts as an apply that vanished. False,
-        and nothing is done, when the Job has ended: the cache is behind, and its Secret is missing
-        because it was read already.
-        """
-        current = self._unfinished()
-        if current is None:
-            return False
-        owner = self.owner
-        live = self.door.get(owner.resource, owner.name, owner.namespace)
-        if live.status.active_job is not None:
-            self.door.patch(
-                owner.resource,
-                owner.name,
-                owner.namespace,
-                {"status": {"activeJob": None}},
-                resource_version=self.resource_version,
-                subresource="status",
-            )
-        self._delete(current)
-        return True
-
-    def _unfinished(self) -> Job | None:
-        meta = self.job.metadata
-        try:
-            live = self.door.get(JOBS, meta.name, meta.namespace)
-        except NotFound:
-            return None
-        return live if live.metadata.uid == meta.uid and not is_finished(live) else None
-
-    def _delete(self, job: Job) -> None:
-        """Only in the version that was looked at: it must not have ended since."""
-        meta = job.metadata
-        with contextlib.suppress(NotFound):
-            self.door.delete(
-                JOBS,
-                meta.name,
-                meta.namespace,
-                uid=meta.uid,
-                resource_version=meta.resource_version,
-                propagation=Propagation.BACKGROUND,
-            )
-
-    def note(self, reason: EventReason, text: str) -> Note:
-        return reason.says(text, job=self.job.metadata.name)
+    @cached_property
+    def pods(self) -> list[Pod]:
+        return pods_of(self.door, self.job)
 
 
-def check_stuck(
-    door: Door,
-    clock: Clock,
-    owner: Owner,
-    job: Job,
-    *,
-    resource_version: str,
-    records: Records,
-    spec_image: str,
-    paused: bool = False,
-) -> Stuck | None:
-    """Check the active Job and remove it when it can never start; None when it can.
-
-    `resource_version` is the object's, as read by this pass: emptying `status.activeJob` on the
-    server is refused when it is stale, and then nothing is deleted (`Conflict`). `spec_image` is
-    the image to try last; `paused`: the Job goes even without another image, it would hold a move.
-    """
-    check = _Check(door, owner, job, clock.now(), resource_version, _once(door, job))
-    return (
-        _missing_secret(check)
-        or _container_config(check)
-        or _image_pull(check, records, spec_image, paused=paused)
-    )
-
-
-def _once(door: Door, job: Job) -> Callable[[], list[Pod]]:
-    found: list[list[Pod]] = []
-
-    def read() -> list[Pod]:
-        if not found:
-            found.append(pods_of(door, job))
-        return found[0]
-
-    return read
-
-
-def _missing_secret(check: _Check) -> Stuck | None:
-    """The start crashed before it made the Secret: no pod of the Job can ever run."""
-    if check.age < MISSING_SECRET_AFTER or _secret_exists(check):
+def _missing_provision(check: _Check, provided: Callable[[], bool]) -> Stuck | None:
+    """The start crashed before it made what the pod waits for: no pod of the Job can ever run."""
+    if check.age < MISSING_PROVISION_AFTER or provided():
         return None
-    if any(pod.status.phase != "Pending" for pod in check.pods()):
+    if any(pod.status.phase != "Pending" for pod in check.pods):
         return None
-    if not check.remove():
-        return None
-    text = f"Job {check.job.metadata.name} had no Secret with its inputs and could not start"
-    note = check.note(EventReason.STUCK_JOB_DELETED, text)
-    return Stuck(StuckKind.MISSING_SECRET, deleted=True, message=text, notes=(note,))
-
-
-def _secret_exists(check: _Check) -> bool:
-    name = names.run_secret(check.job.metadata.name)
-    try:
-        check.door.get(SECRETS.metadata_only(), name, check.owner.namespace)
-    except NotFound:
-        return False
-    return True
+    text = f"Job {check.name} had no Secret with its inputs and could not start"
+    return Stuck(StuckKind.MISSING_PROVISION, text)
 
 
 def _container_config(check: _Check) -> Stuck | None:
     """Something that the pod mounts or reads is missing or broken."""
     if check.age < PATIENCE:
         return None
-    for pod in check.pods():
+    for pod in check.pods:
         created = pod.metadata.creation_timestamp
         if created is None or check.now - created < PATIENCE:
             continue
         waiting = next((w for w in _waiting(pod) if w.reason in _CONFIG_REASONS), None)
-        if waiting is None:
-            continue
-        if not check.remove():
-            return None
-        text = (
-            f"Job {check.job.metadata.name} could not start: {waiting.reason}: "
-            f"{cut(waiting.message, _MESSAGE_MAX)}"
-        )
-        note = check.note(EventReason.STUCK_JOB_DELETED, text)
-        return Stuck(StuckKind.CONTAINER_CONFIG, deleted=True, message=text, notes=(note,))
+        if waiting is not None:
+            problem = f"{waiting.reason}: {cut(waiting.message, _MESSAGE_MAX)}"
+            text = f"Job {check.name} could not start: {problem}"
+            return Stuck(StuckKind.CONTAINER_CONFIG, text)
     return None
 
 
 def _waiting(pod: Pod) -> Iterator[ContainerStateWaiting]:
-    for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+    statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
+    return _states(statuses)
+
+
+def _states(statuses: tuple[ContainerStatus, ...]) -> Iterator[ContainerStateWaiting]:
+    for status in statuses:
         if status.state and status.state.waiting:
             yield status.state.waiting
 
 
-def _image_pull(check: _Check, records: Records, spec_image: str, *, paused: bool) -> Stuck | None:
-    """An apply or plan is never touched: it must run the image that the spec names."""
-    if op_of(check.job) not in _PULL_CHECKED or check.age < PATIENCE:
+def _image_pull(check: _Check) -> Stuck | None:
+    if check.age < PATIENCE:
         return None
-    waiting = next((w for pod in check.pods() if (w := waiting_pull(pod, check.now))), None)
+    waiting = next((w for pod in check.pods if (w := _pulling(pod, check.now))), None)
     if waiting is None:
         return None
-    image = running_image(check.job)
     problem = cut(f"{waiting.reason}: {waiting.message}", _MESSAGE_MAX)
-    listed = unpullable_images(records, check.now)
-    left = remaining_images(check.job, spec_image, listed)
-    if left and is_missing_image(waiting.reason, waiting.message) and _list(check, image):
-        return _fall_back(check, image, problem, left[0])
-    message = f"Job {check.job.metadata.name}: image {image} cannot be pulled: {problem}"
-    removed = paused and check.remove()
-    return Stuck(StuckKind.IMAGE_PULL, deleted=removed, message=message, failed=True)
-
-
-def _list(check: _Check, image: str) -> bool:
-    """Whether the image could be listed as one not to try again for a while."""
-    return mark_unpullable(check.door, check.owner, image, check.now) is not None
-
-
-def _fall_back(check: _Check, image: str, problem: str, next_image: str) -> Stuck | None:
-    if not check.remove():
-        return None
-    text = (
-        f"image {image} cannot be pulled ({problem}): Job {check.job.metadata.name} is deleted, "
-        f"the next one runs {next_image}"
+    return Stuck(
+        StuckKind.IMAGE_PULL,
+        f"Job {check.name}: image {main_image(check.job)} cannot be pulled: {problem}",
+        problem=problem,
+        absent=is_missing_image(waiting.reason, waiting.message),
     )
-    note = check.note(EventReason.IMAGE_PULL_FALLBACK, text)
-    return Stuck(StuckKind.IMAGE_PULL, deleted=True, message=text, notes=(note,))
+
+
+def _pulling(pod: Pod, now: datetime) -> ContainerStateWaiting | None:
+    """What a container waits with, when its image was not to be had for two minutes."""
+    states = _states(tuple(pod.status.container_statuses))
+    waiting = next((state for state in states if state.reason in PULL_REASONS), None)
+    if waiting is None or _ready(pod):
+        return None
+    return waiting if now - _pulling_since(pod, now) >= PATIENCE else None
+
+
+def _ready(pod: Pod) -> bool:
+    return any(c.type == "Ready" and c.status == "True" for c in pod.status.conditions)
+
+
+def _pulling_since(pod: Pod, now: datetime) -> datetime:
+    """The images of the containers are pulled once the pod is initialized."""
+    initialized = (
+        c.last_transition_time
+        for c in pod.status.conditions
+        if c.type == "Initialized" and c.status == "True"
+    )
+    return next(initialized, None) or pod.metadata.creation_timestamp or now
+
+
+def is_missing_image(reason: str, message: str) -> bool:
+    """Whether the image does not exist, and not merely may not be read now.
+
+    Registries say "does not exist or may require authorization": that is no proof.
+    """
+    if reason == "InvalidImageName":
+        return True
+    text = message.lower()
+    missing = any(mark in text for mark in _MISSING)
+    return missing and not any(mark in text for mark in _NOT_ALLOWED)
+
+
+def main_image(job: Job) -> str:
+    """The image of the Job's first container."""
+    return next((container.image for container in job.spec.template.spec.containers), "")

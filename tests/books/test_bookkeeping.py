@@ -13,9 +13,10 @@ from captfctl.model.ops import Op
 from captfctl.model.resources import JOBS, SECRETS
 from captfctl.model.status import CommonStatus, LastRun
 from captfctl.model.terraform import DriftAction, JobPolicy
+from captfctl.runs import finished
 from captfctl.runs.leases import Leases
 from captfctl.runs.reader import own_jobs
-from captfctl.terraform.books.bookkeeping import Bookkeeping, BooksInput, keep_books, mark_bookkept
+from captfctl.terraform.books.bookkeeping import Bookkeeping, BooksInput, keep_books
 from captfctl.terraform.state.lock import LockHolder
 from captfctl.terraform.state.records import RunInputs, read_records, write_attempt
 from runner.wire import EMPTY_PLAN
@@ -75,7 +76,7 @@ def test_finished_job_is_read_counted_and_cleared_away_once():
     assert "resources: 2 added, 0 changed, 1 destroyed" in succeeded.note
     assert succeeded.job == job.metadata.name
 
-    assert mark_bookkept(world.door, books.unread) == []
+    assert finished.mark(world.door, books.unread) == []
     again = keep(world, status=status(books))
     assert again.counted == ()
     assert again.notes == ()
@@ -89,7 +90,7 @@ def test_job_whose_mark_failed_is_read_again_but_not_counted_again():
     world.finished(ok=False)
     first = keep(world)
     door = failing(world.door, Unavailable("no answer"), "patch", JOBS)
-    (problem,) = mark_bookkept(door, first.unread)
+    (problem,) = finished.mark(door, first.unread)
     assert "could not be marked" in problem
     second = keep(world, status=status(first))
     assert second.counted == ()
@@ -118,7 +119,7 @@ def test_unchanged_object_costs_no_write_and_reads_no_pod():
     world = World()
     world.finished()
     books = keep(world)
-    mark_bookkept(world.door, books.unread)
+    finished.mark(world.door, books.unread)
     calls: list[tuple[str, str]] = []
     door = HookedDoor(world.door, before=lambda name, kind: calls.append((name, kind.plural)))
     keep(world, door, status=status(books))
@@ -335,7 +336,7 @@ def test_empty_plan_is_remembered_until_something_ends_after_it():
     world.finished(Op.PLAN, at=-10, result=run_result(Op.PLAN, plan=plan))
     books = keep(world)
     assert books.empty_plan == "h2:abc"
-    mark_bookkept(world.door, books.unread)
+    finished.mark(world.door, books.unread)
     assert keep(world).empty_plan == "h2:abc"
     world.finished(attempt=5, ok=False)
     assert keep(world).empty_plan == ""
@@ -358,7 +359,7 @@ def test_drift_that_was_found_is_reported_or_waits_for_its_remediation(action, r
     assert books.drift_condition == ConditionValue(TRUE, reason, text)
     assert books.drift_job_condition.reason == "DriftChecked"
     assert books.last_run.drift.resources == ["terraform_data.a"]
-    mark_bookkept(world.door, books.unread)
+    finished.mark(world.door, books.unread)
     assert keep(world, status=status(books)).drift_condition == books.drift_condition
 
 
@@ -461,7 +462,7 @@ def test_restore_is_consumed_once_and_names_its_serial(ok):
     assert "serial 7" in books.restore_condition.message
     assert books.restore_condition.reason == ("StateRestored" if ok else "RestoreFailed")
     assert job.metadata.name in books.restore_condition.message
-    mark_bookkept(world.door, books.unread)
+    finished.mark(world.door, books.unread)
     again = keep(world)
     assert again.restored is None
     assert again.restore_condition is None

@@ -10,6 +10,7 @@ from captfctl.decide import DecideInput, Jobs, Nanoseconds, State, decide_op
 from captfctl.decide.duration import to_seconds
 from captfctl.model import keys
 from captfctl.model.ops import Op
+from captfctl.runs.finished import newest_first
 from captfctl.terraform.books.counting import Retries, count, outcome_note
 from captfctl.terraform.books.failures import (
     FailureCounts,
@@ -17,7 +18,7 @@ from captfctl.terraform.books.failures import (
     remediation_failures,
     retry_number,
 )
-from captfctl.terraform.books.results import FinishedRun, newest_first, read_finished
+from captfctl.terraform.books.results import FinishedRun, read_finished
 from tests.support.clock import START
 from tests.support.runs import World, run_result
 

@@ -8,8 +8,9 @@ from captfctl.cluster.errors import Forbidden
 from captfctl.model import core, keys, names
 from captfctl.model.ops import Op
 from captfctl.model.resources import JOBS, SECRETS
+from captfctl.runs.finished import newest_first
 from captfctl.terraform.books.promotion import Recorder, pinned_image
-from captfctl.terraform.books.results import newest_first, op_of, read_finished
+from captfctl.terraform.books.results import op_of, read_finished
 from captfctl.terraform.state.records import (
     RunInputs,
     read_records,

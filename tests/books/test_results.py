@@ -7,13 +7,15 @@ import pytest
 from captfctl.model import core, keys
 from captfctl.model.ops import Op
 from captfctl.model.resources import JOBS
+from captfctl.runs import finished
+from captfctl.runs.finished import newest_first
 from captfctl.terraform.books.result_document import (
     read_result,
     status_drift,
     status_error,
     status_steps,
 )
-from captfctl.terraform.books.results import newest_first, op_of, read_finished, write_marks
+from captfctl.terraform.books.results import op_of, read_finished
 from runner import wire
 from tests.support.runs import World, run_result
 
@@ -124,7 +126,7 @@ def test_eviction_that_the_runner_reported_is_not_counted_now_or_later():
     run = read(world, job)
     assert run.interrupted
     assert not run.failed
-    write_marks(world.door, run)
+    assert finished.mark(world.door, [run]) == []
     later = read_finished(NoRequests(), marked(world, job), Op.APPLY, lock_version=never)
     assert later.bookkept
     assert later.interrupted
@@ -153,7 +155,7 @@ def test_guard_outcomes_of_an_apply_are_no_failures_and_survive_on_the_job(kind)
     assert run.stopped
     assert not run.failed
     assert run.label == kind
-    write_marks(world.door, run)
+    assert finished.mark(world.door, [run]) == []
     later = read(world, marked(world, job))
     assert (later.blocked, later.plan_changed) == (kind == "blocked", kind == "plan-changed")
 
@@ -173,7 +175,7 @@ def test_plan_job_that_completed_without_a_plan_is_a_failure(result):
     assert run.plan_unreadable
     assert not run.ok
     assert run.failed
-    write_marks(world.door, run)
+    assert finished.mark(world.door, [run]) == []
     assert not read(world, marked(world, job)).ok
 
 

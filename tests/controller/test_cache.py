@@ -10,8 +10,8 @@ from captfctl.model.meta import ObjectMeta
 from captfctl.model.owner import Owner
 from captfctl.model.resources import CONFIG_MAPS
 from captfctl.runs.reader import slim
+from captfctl.runs.stuck import main_image
 from captfctl.terraform.job.build import build_job
-from captfctl.terraform.job.pulling import running_image
 from tests.support.clock import DEADLINE
 from tests.support.runs import RUNNER, run_spec
 
@@ -86,10 +86,10 @@ def test_an_object_that_is_replaced_is_never_missing_meanwhile(cache):
 def test_a_slim_job_keeps_what_is_read_of_it():
     owner = Owner("TerraformCluster", "team-a", "prod", "uid", "prod")
     whole = build_job(run_spec(owner), RUNNER)
-    image, deadline = running_image(whole), whole.spec.active_deadline_seconds
+    image, deadline = main_image(whole), whole.spec.active_deadline_seconds
     metadata = whole.metadata
     kept = slim(whole)
-    assert running_image(kept) == image
+    assert main_image(kept) == image
     assert kept.spec.active_deadline_seconds == deadline
     assert kept.metadata == metadata
     assert not kept.spec.template.spec.volumes

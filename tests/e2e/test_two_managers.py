@@ -15,7 +15,7 @@ from captfctl.cluster.live import LiveDoor
 from captfctl.model import keys
 from captfctl.model.core import Job
 from captfctl.model.resources import JOBS
-from captfctl.terraform.books.results import is_finished
+from captfctl.runs.jobs import is_finished
 from tests.e2e.bare_plane import UP
 from tests.e2e.site import QUICK_IMAGE, QUICK_RUNTIME, QUICKSTART, ROOT, Captfctl, eventually
 from tests.kubernetes.fleet import Fleet

@@ -20,7 +20,7 @@ from captfctl.model.resources import (
     TERRAFORM_CLUSTERS,
 )
 from captfctl.model.terraform import TerraformCluster
-from captfctl.terraform.books.results import is_finished
+from captfctl.runs.jobs import is_finished
 from tests.e2e.site import QUICK_IMAGE
 
 ENDED = {"JobSucceeded", "JobFailed", "JobDeadlineExceeded", "JobInterrupted"}

@@ -5,12 +5,13 @@ import pytest
 
 from captfctl.cluster.errors import Conflict, Unavailable
 from captfctl.model import keys, names
+from captfctl.model.core import Job
 from captfctl.model.ops import Op
 from captfctl.model.owner import Owner
 from captfctl.model.resources import JOBS, SECRETS, TERRAFORM_CLUSTERS
 from captfctl.model.status import ActiveJob
 from captfctl.reconcile import DoorCache
-from captfctl.runs.leases import LeaseClaim
+from captfctl.runs.run import Run
 from tests.support.cluster_world import NAMESPACE, World, annotated, variables
 from tests.support.doors import Failing, Overridden
 
@@ -303,8 +304,9 @@ def test_a_job_that_was_removed_as_stuck_is_not_named_again_by_an_outdated_cache
 def hold_cluster_lease(world: World) -> None:
     """A machine's operation of the same cluster, as the gate sees it."""
     other = Owner("TerraformMachine", NAMESPACE, "m-1", "uid-of-m-1", "prod")
-    claim = LeaseClaim(other, Op.APPLY, "captf-m-m-1-apply-a1-abc123", 3600)
-    assert world.env().leases.acquire(claim) is None
+    name = "captf-m-m-1-apply-a1-abc123"
+    run = Run(subject=other, operation="apply", name=name, deadline_seconds=3600)
+    assert world.env().leases.acquire(run) is None
 
 
 def test_a_wait_for_machines_is_said_and_counted_once(ready: World):
@@ -385,3 +387,73 @@ def test_a_start_that_fails_before_its_job_gives_the_leases_back(ready: World):
         ready.run(ready.env(Overridden(ready.writes, patch={"terraformclusters": stale})))
     assert ready.leases() == []
     assert ready.running() == []
+
+
+def stuck_on_its_image(world: World, message: str, *, op: Op = Op.DRIFT) -> Job:
+    """A running Job whose image cannot be pulled for two minutes."""
+    if op is Op.DRIFT:
+        world.advance(hours=1)
+    else:
+        world.edit(variables('{"region":"eu-2"}'))
+    world.run()
+    job = world.active_job()
+    world.runner.wait_for_image(job, "ErrImagePull", message)
+    world.advance(seconds=121)
+    return job
+
+
+def test_a_check_whose_image_does_not_exist_runs_another_that_was_recorded(ready: World):
+    job = stuck_on_its_image(ready, "manifest unknown")
+    assert ready.run().requeue_after == 1
+    assert job.metadata.name not in [left.metadata.name for left in ready.jobs()]
+    assert ready.obj.status.active_job is None
+    assert "ImagePullFallback" in ready.events.warnings()
+
+
+@pytest.mark.parametrize("paused", [False, True])
+def test_a_check_without_another_image_stays_unless_it_would_hold_a_move(
+    ready: World, paused: bool
+):
+    job = stuck_on_its_image(ready, "denied")
+    if paused:
+        ready.edit(annotated({keys.PAUSED: ""}))
+    ready.run()
+    names_left = [left.metadata.name for left in ready.running()]
+    assert (job.metadata.name in names_left) is not paused
+    assert ready.reason("DriftJobSucceeded") == "False/ImagePullFailed"
+
+
+def test_an_apply_is_never_removed_for_its_image(ready: World):
+    job = stuck_on_its_image(ready, "not found", op=Op.APPLY)
+    ready.run()
+    assert ready.active_job().metadata.name == job.metadata.name
+
+
+@pytest.mark.parametrize("paused", ["object", "cluster"])
+def test_a_pause_that_the_cache_has_not_seen_keeps_the_job_from_starting(ready: World, paused: str):
+    ready.edit(variables('{"region":"eu-2"}'))
+    cache = Stale(ready)
+    if paused == "object":
+        ready.edit(annotated({keys.PAUSED: ""}))
+        with pytest.raises(Conflict):
+            ready.run(ready.env(cache=cache))
+    else:
+        ready.edit_cluster(lambda cluster: setattr(cluster.spec, "paused", True))
+        assert ready.run(ready.env(cache=cache)).requeue_after == 5
+    assert ready.running() == []
+    assert ready.leases() == []
+    assert keys.BLOCK_MOVE not in ready.obj.metadata.annotations
+
+
+def test_a_start_says_what_runs_and_names_the_job_on_the_object(ready: World):
+    ready.edit(variables('{"region":"eu-2"}'))
+    ready.run()
+    job = ready.active_job()
+    (note,) = [note for note in ready.events.notes if note.reason == "JobCreated"][-1:]
+    assert note.job == job.metadata.name
+    assert "apply attempt 2" in note.note
+    assert note.note.endswith("the inputs differ from the applied ones")
+    shown = ready.obj.status.active_job
+    assert (shown.name, shown.operation, shown.attempt) == (job.metadata.name, Op.APPLY, 2)
+    assert shown.start_time == ready.clock.now()
+    assert ready.obj.metadata.annotations[keys.BLOCK_MOVE] == "true"

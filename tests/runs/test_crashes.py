@@ -5,19 +5,22 @@ from typing import Any
 import pytest
 
 from captfctl.model import keys, names
+from captfctl.model.core import Job
 from captfctl.model.ops import Op
 from captfctl.model.resources import JOBS, SECRETS, TERRAFORM_CLUSTERS
 from captfctl.model.terraform import JobPolicy
+from captfctl.runs import finished
+from captfctl.runs.jobs import is_finished, next_attempt
 from captfctl.runs.lag import Lag, check_lag
 from captfctl.runs.leases import Leases
 from captfctl.runs.reader import own_jobs
-from captfctl.runs.start import Started, Starter, claim_of
-from captfctl.runs.stuck import check_stuck
-from captfctl.terraform.books.bookkeeping import BooksInput, keep_books, mark_bookkept
-from captfctl.terraform.books.results import is_finished, next_attempt
+from captfctl.runs.start import Started, Starter
+from captfctl.runs.stuck import find_stuck, remove_unstarted
+from captfctl.terraform.books.bookkeeping import BooksInput, keep_books
+from captfctl.terraform.job.work import has_run_secret
 from captfctl.terraform.state.records import read_records
 from tests.support.faults import WRITES, Crash, HookedDoor, crashing_after
-from tests.support.runs import IMAGE, NAMESPACE, RUNNER, World, fixed_bytes, run_result
+from tests.support.runs import NAMESPACE, World, run_result
 
 MAX_WRITES = 20
 
@@ -34,17 +37,9 @@ def one_pass(world: World, door: Any) -> None:
     )
     jobs = own_jobs(world.reader, world.owner)
     books = keep_books(door, jobs, leases, given)
-    mark_bookkept(door, books.unread)
+    finished.mark(door, books.unread)
     if books.active is not None:
-        check_stuck(
-            door,
-            world.clock,
-            world.owner,
-            books.active,
-            resource_version=obj.metadata.resource_version,
-            records=books.records,
-            spec_image=IMAGE,
-        )
+        remove_if_stuck(world, door, books.active)
         return
     shown = obj.status.active_job
     lag = check_lag(
@@ -65,15 +60,32 @@ def one_pass(world: World, door: Any) -> None:
         door.patch(TERRAFORM_CLUSTERS, "prod", NAMESPACE, settled, subresource="status")
     newest = books.newest(Op.APPLY)
     if newest is None or not newest.ok:
-        start(world, door, leases, next_attempt(books.jobs, Op.APPLY))
+        start(world, door, leases, next_attempt(books.jobs, "apply"))
+
+
+def remove_if_stuck(world: World, door: Any, job: Job) -> None:
+    def unlist() -> None:
+        if door.get(TERRAFORM_CLUSTERS, "prod", NAMESPACE).status.active_job is not None:
+            settled = {"status": {"activeJob": None}}
+            door.patch(TERRAFORM_CLUSTERS, "prod", NAMESPACE, settled, subresource="status")
+
+    found = find_stuck(door, world.clock.now(), job, provided=lambda: has_run_secret(door, job))
+    if found is not None:
+        remove_unstarted(door, job, unlist)
+
+
+def hold_moves(door: Any) -> str:
+    busy = {"metadata": {"annotations": {keys.BLOCK_MOVE: "true"}}}
+    door.patch(TERRAFORM_CLUSTERS, "prod", NAMESPACE, busy)
+    return ""
 
 
 def start(world: World, door: Any, leases: Leases, attempt: int) -> None:
     run = world.run(attempt=attempt)
-    if leases.acquire(claim_of(run)) is not None:
+    if leases.acquire(run.run) is not None:
         return
-    starter = Starter(door, leases, world.clock, RUNNER, fixed_bytes)
-    started = starter.start(run, explanation="there is no state")
+    starter = Starter(door, leases, world.clock)
+    started = starter.start(run.run, world.work(run, door), lambda: hold_moves(door))
     if isinstance(started, Started):
         active = {"name": run.name, "operation": "apply", "attempt": attempt}
         status = {"status": {"activeJob": active, "stateSecretSuffix": world.owner.suffix}}

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from captfctl.model.ops import Op
 from captfctl.model.resources import JOBS, LEASES
 from captfctl.runs.leases import Leases
-from captfctl.runs.start import claim_of
 from tests.support.interleave import interleave
 from tests.support.runs import NAMESPACE, World, run_spec
 
@@ -45,7 +44,7 @@ def fresh(before: str) -> World:
 
 def acquiring(world: World, run: Any) -> Any:
     def act(door: Any) -> bool:
-        return Leases(door, world.reader, world.clock).acquire(claim_of(run)) is None
+        return Leases(door, world.reader, world.clock).acquire(run.run) is None
 
     return act
 

@@ -13,7 +13,6 @@ from captfctl.model.resources import JOBS, LEASES, PODS
 from captfctl.model.terraform import JobPolicy
 from captfctl.runs.lease_store import LeaseStore
 from captfctl.runs.leases import Leases
-from captfctl.runs.start import claim_of
 from tests.support.faults import HookedDoor
 from tests.support.runs import World, run_spec
 
@@ -149,7 +148,7 @@ def test_lost_race_waits_without_naming_a_job_and_without_a_second_try(error):
             raise error
 
     leases = Leases(HookedDoor(world.door, before=refuse), world.reader, world.clock)
-    wait = leases.acquire(claim_of(world.run(attempt=2)))
+    wait = leases.acquire(world.run(attempt=2).run)
     assert wait.reason is WaitReason.RUN_LEASE
     assert "another manager" in wait.message
     assert "captf-c-" not in wait.message
@@ -254,7 +253,7 @@ def test_error_of_the_gate_gives_everything_back():
 
     leases = Leases(HookedDoor(world.door, before=fail), world.reader, world.clock)
     with pytest.raises(Unavailable):
-        leases.acquire(claim_of(world.run()))
+        leases.acquire(world.run().run)
     assert world.lease_names() == []
 
 
@@ -292,14 +291,14 @@ def test_old_lease_is_taken_again_before_the_create(age, retaken):
     run = world.run()
     world.acquire(run)
     world.clock.advance(age)
-    assert world.leases.freshen(claim_of(run))
+    assert world.leases.freshen(run.run)
     renewed = held(world).spec.acquire_time != "2026-09-25T12:00:00.000000Z"
     assert renewed is retaken
 
 
 def test_missing_lease_is_taken_again_before_the_create():
     world = World()
-    assert world.leases.freshen(claim_of(world.run()))
+    assert world.leases.freshen(world.run().run)
     assert world.owner.run_lease in world.lease_names()
 
 
@@ -307,7 +306,7 @@ def test_lease_of_another_job_defers_the_create_and_stays():
     world = World()
     other = world.run(attempt=2)
     world.acquire(other)
-    assert not world.leases.freshen(claim_of(world.run()))
+    assert not world.leases.freshen(world.run().run)
     assert held(world).spec.holder_identity == other.name
 
 
@@ -316,4 +315,4 @@ def test_retake_that_itself_took_long_defers_the_create():
     slow = Leases(
         HookedDoor(world.door, before=lambda *_: world.clock.advance(15)), world.reader, world.clock
     )
-    assert not slow.freshen(claim_of(world.run()))
+    assert not slow.freshen(world.run().run)

@@ -5,8 +5,8 @@ import pytest
 from captfctl.model import names
 from captfctl.model.ops import Op
 from captfctl.model.owner import Owner
+from captfctl.runs.jobs import next_attempt
 from captfctl.runs.reader import own_jobs
-from captfctl.terraform.books.results import next_attempt
 from tests.support.runs import World, run_spec
 
 

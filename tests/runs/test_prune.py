@@ -3,8 +3,8 @@
 import pytest
 
 from captfctl.model.ops import Op
+from captfctl.runs.jobs import attempt_of
 from captfctl.runs.prune import prune
-from captfctl.terraform.books.results import attempt_of
 from tests.support.runs import World
 
 

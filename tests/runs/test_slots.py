@@ -30,7 +30,7 @@ def crowd(count: int, cluster: str = "prod") -> World:
 )
 def test_background_runs_leave_a_fifth_of_the_slots_to_others(active, op, starts):
     world = crowd(active)
-    wait = slot_wait(world.reader, world.owner, op, SlotLimits(manager=0, cluster=20))
+    wait = slot_wait(world.reader, world.run(op).run, SlotLimits(manager=0, group=20))
     assert (wait is None) is starts
     if wait is not None:
         assert wait.reason is WaitReason.JOB_SLOT
@@ -40,12 +40,12 @@ def test_background_runs_leave_a_fifth_of_the_slots_to_others(active, op, starts
 
 def test_no_limit_never_waits():
     world = crowd(5)
-    assert slot_wait(world.reader, world.owner, Op.DRIFT, SlotLimits(0, 0)) is None
+    assert slot_wait(world.reader, world.run(Op.DRIFT).run, SlotLimits(0, 0)) is None
 
 
 def test_managers_limit_is_reported_before_the_clusters():
     world = crowd(2)
-    wait = slot_wait(world.reader, world.owner, Op.APPLY, SlotLimits(manager=2, cluster=2))
+    wait = slot_wait(world.reader, world.run().run, SlotLimits(manager=2, group=2))
     assert wait is not None
     assert "the manager" in wait.message
 
@@ -53,19 +53,19 @@ def test_managers_limit_is_reported_before_the_clusters():
 def test_finished_jobs_and_other_clusters_take_no_slot():
     world = crowd(1, cluster="other")
     world.finished()
-    limits = SlotLimits(manager=0, cluster=1)
-    assert slot_wait(world.reader, world.owner, Op.APPLY, limits) is None
+    limits = SlotLimits(manager=0, group=1)
+    assert slot_wait(world.reader, world.run().run, limits) is None
 
 
 def test_unknown_cluster_has_no_limit():
     world = crowd(1, cluster="")
     alone = Owner("TerraformMachine", "team-a", "x", "u", "")
-    assert slot_wait(world.reader, alone, Op.APPLY, SlotLimits(manager=0, cluster=1)) is None
+    assert slot_wait(world.reader, run_spec(alone).run, SlotLimits(manager=0, group=1)) is None
 
 
 def test_message_does_not_change_with_the_number_of_running_jobs():
-    limits = SlotLimits(manager=2, cluster=0)
+    limits = SlotLimits(manager=2, group=0)
     few, many = crowd(2), crowd(4)
-    assert slot_wait(few.reader, few.owner, Op.APPLY, limits) == slot_wait(
-        many.reader, many.owner, Op.APPLY, limits
+    assert slot_wait(few.reader, few.run().run, limits) == slot_wait(
+        many.reader, many.run().run, limits
     )

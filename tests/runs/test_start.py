@@ -10,25 +10,25 @@ from captfctl.model import core, keys, names
 from captfctl.model.meta import ObjectMeta
 from captfctl.model.ops import Op
 from captfctl.model.owner import Owner
-from captfctl.model.resources import CLUSTERS, JOBS, LEASES, SECRETS, TERRAFORM_CLUSTERS
+from captfctl.model.resources import JOBS, LEASES, SECRETS
 from captfctl.runs.leases import Leases
 from captfctl.runs.start import Deferred, Started, Starter
-from captfctl.terraform.state.lock import LockHolder, StateLock
 from captfctl.terraform.state.plan_key import ensure_plan_key
 from captfctl.terraform.state.records import read_records
 from tests.support.clock import FakeClock
-from tests.support.doors import live
 from tests.support.faults import WRITES, HookedDoor, failing, losing_answers
-from tests.support.runs import FILES, IMAGE, NAMESPACE, RUNNER, World, fixed_bytes, run_spec
-
-BLOCKED = {"metadata": {"annotations": {keys.BLOCK_MOVE: "true"}}}
+from tests.support.runs import FILES, IMAGE, NAMESPACE, World, fixed_bytes, run_spec
 
 
-def start(world: World, run, door: Any = None, **more: Any):
+def may_start() -> str:
+    return ""
+
+
+def start(world: World, run, door: Any = None, confirm: Any = may_start):
     door = door or world.door
     leases = Leases(door, world.reader, world.clock)
-    starter = Starter(door, leases, world.clock, RUNNER, fixed_bytes)
-    return starter.start(run, explanation="the inputs changed", **more)
+    starter = Starter(door, leases, world.clock)
+    return starter.start(run.run, world.work(run, door), confirm)
 
 
 def secret(world: World, run) -> core.Secret:
@@ -49,15 +49,7 @@ def test_start_leaves_everything_the_run_needs():
     attempt = read_records(world.door, world.owner).attempt
     assert (attempt.job, attempt.inputs_hash, attempt.image) == (run.name, "h2:abc", IMAGE)
     assert attempt.files == FILES
-    assert world.object().metadata.annotations[keys.BLOCK_MOVE] == "true"
     assert world.exists(SECRETS, "captf-plankey-c-prod")
-    active = started.active
-    assert (active.name, active.operation, active.attempt) == (run.name, Op.APPLY, 1)
-    assert active.start_time == world.clock.now()
-    (note,) = started.notes
-    assert (note.reason, note.job, note.warning) == ("JobCreated", run.name, False)
-    assert "apply attempt 1" in note.note
-    assert note.note.endswith("the inputs changed")
 
 
 def test_only_an_apply_writes_the_attempt_record():
@@ -82,37 +74,13 @@ def test_the_lock_version_that_an_apply_may_be_judged_by_is_recorded():
     assert job.metadata.annotations[keys.STATE_LOCK_VERSION] == lock.metadata.resource_version
 
 
-def test_stale_lock_is_removed_by_the_run_and_said():
+def test_refusal_to_confirm_keeps_the_job_from_starting():
     world = World()
-    lock = StateLock(holder=LockHolder.STALE, id="lock-1", who="root@pod-1")
-    started = start(world, world.run(force_unlock=lock.force_unlock), lock=lock)
-    note = started.notes[-1]
-    assert (note.reason, note.warning) == ("ForceUnlocked", True)
-    assert "lock-1" in note.note
-    assert "root@pod-1" in note.note
-
-
-@pytest.mark.parametrize("paused", ["object", "cluster"])
-def test_pause_that_the_cache_has_not_seen_keeps_the_job_from_starting(paused):
-    world = World()
-    if paused == "object":
-        patch: dict[str, Any] = {"metadata": {"annotations": {keys.PAUSED: ""}}}
-        world.door.patch(TERRAFORM_CLUSTERS, "prod", NAMESPACE, patch)
-    else:
-        world.door.patch(CLUSTERS, "prod", NAMESPACE, {"spec": {"paused": True}})
     run = world.run()
     world.acquire(run)
-    found = start(world, run)
-    assert found == Deferred("paused meanwhile", block_move=False)
+    assert start(world, run, confirm=lambda: "paused meanwhile") == Deferred("paused meanwhile")
     assert world.job_names() == []
-    assert keys.BLOCK_MOVE not in world.object().metadata.annotations
     assert world.lease_names() == []
-
-
-def test_missing_cluster_is_not_paused():
-    world = World()
-    world.door.delete(CLUSTERS, "prod", NAMESPACE)
-    assert isinstance(start(world, world.run()), Started)
 
 
 @pytest.mark.parametrize("refusal", [Forbidden("no"), Invalid("bad")])
@@ -145,12 +113,16 @@ def test_refused_create_of_a_job_that_does_exist_keeps_the_leases():
     assert len(world.lease_names()) == 2
 
 
+def unanswered() -> str:
+    raise Unavailable("no answer")
+
+
 def test_error_before_the_create_gives_the_leases_back():
     world = World()
     run = world.run()
     world.acquire(run)
     with pytest.raises(Unavailable):
-        start(world, run, failing(world.door, Unavailable("no answer"), "get", CLUSTERS))
+        start(world, run, confirm=unanswered)
     assert world.lease_names() == []
 
 
@@ -192,8 +164,7 @@ def test_a_job_whose_creation_was_not_answered_gets_its_inputs_at_once(op):
 
 def test_inputs_whose_writing_is_not_answered_are_written_until_it_is_known():
     world = World()
-    world.door.patch(TERRAFORM_CLUSTERS, "prod", NAMESPACE, BLOCKED)
-    ensure_plan_key(live(world.door), world.owner, fixed_bytes)
+    ensure_plan_key(world.door, world.owner, fixed_bytes)
     run = world.run()
     world.acquire(run)
     started = start(world, run, losing_every_second_answer(world.door))
@@ -271,9 +242,10 @@ def restarting(world: World, away: float, *, answered: bool) -> HookedDoor:
 PATIENCE = 18.0
 
 
-def patient(world: World, door: Any) -> Starter:
+def start_patiently(world: World, run, door: Any):
     leases = Leases(door, world.reader, world.clock)
-    return Starter(door, leases, world.clock, RUNNER, fixed_bytes, patience=PATIENCE)
+    starter = Starter(door, leases, world.clock, patience=PATIENCE)
+    return starter.start(run.run, world.work(run, door), may_start)
 
 
 def hurried(op: Op = Op.APPLY):
@@ -290,7 +262,7 @@ def hurried(op: Op = Op.APPLY):
 def test_a_server_that_is_started_again_in_the_middle_of_a_start_is_waited_for(op, answered):
     world, run = hurried(op)
     door = restarting(world, 12, answered=answered)
-    started = patient(world, door).start(run, explanation="")
+    started = start_patiently(world, run, door)
     assert isinstance(started, Started)
     assert secret(world, run).data == FILES
     assert world.clock.monotonic() <= PATIENCE
@@ -300,13 +272,13 @@ def test_a_server_that_stays_away_is_not_waited_for_without_end():
     world, run = hurried()
     door = restarting(world, 60, answered=True)
     with pytest.raises(Unavailable):
-        patient(world, door).start(run, explanation="")
+        start_patiently(world, run, door)
     assert PATIENCE - 2 < world.clock.monotonic() <= PATIENCE
 
 
 def test_a_server_that_does_not_answer_is_asked_once_more_after_all_patience():
     world, run = hurried()
-    ensure_plan_key(live(world.door), world.owner, fixed_bytes)
+    ensure_plan_key(world.door, world.owner, fixed_bytes)
     asked = []
 
     def hanging(name: str, resource: Any) -> None:
@@ -317,7 +289,7 @@ def test_a_server_that_does_not_answer_is_asked_once_more_after_all_patience():
 
     door = HookedDoor(world.door, before=hanging)
     with pytest.raises(Unavailable):
-        patient(world, door).start(run, explanation="")
+        start_patiently(world, run, door)
     assert len(asked) == 2
 
 
@@ -325,7 +297,7 @@ def test_a_refusal_by_a_server_that_was_never_away_is_not_waited_for():
     world, run = hurried()
     door = failing(world.door, Forbidden("exceeded quota"), "create", SECRETS)
     with pytest.raises(Forbidden):
-        patient(world, door).start(run, explanation="")
+        start_patiently(world, run, door)
     assert world.clock.monotonic() == 0
 
 
@@ -338,7 +310,7 @@ def test_adopting_waits_for_the_server_too():
         if (name, resource.plural) == ("get", JOBS.plural) and failures:
             raise failures.pop()
 
-    started = patient(world, HookedDoor(world.door, before=before)).start(run, explanation="")
+    started = start_patiently(world, run, HookedDoor(world.door, before=before))
     assert isinstance(started, Started)
     assert started.adopted
 

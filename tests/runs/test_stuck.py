@@ -8,9 +8,10 @@ import pytest
 from captfctl.cluster.errors import Conflict, Unavailable
 from captfctl.model import core, keys, names
 from captfctl.model.ops import Op
-from captfctl.model.resources import SECRETS, TERRAFORM_CLUSTERS
-from captfctl.runs.stuck import StuckKind, check_stuck
-from captfctl.terraform.job.pulling import is_missing_image, remaining_images
+from captfctl.model.resources import SECRETS
+from captfctl.runs.stuck import StuckKind, find_stuck, is_missing_image, remove_unstarted
+from captfctl.terraform.job.pulling import image_instead, remaining_images
+from captfctl.terraform.job.work import has_run_secret
 from captfctl.terraform.state.records import (
     RunInputs,
     read_records,
@@ -27,21 +28,14 @@ def waiting(reason: str, message: str = "") -> core.ContainerState:
     return core.ContainerState(waiting=core.ContainerStateWaiting(reason=reason, message=message))
 
 
-def check(world: World, job: core.Job, **more: Any):
-    given = {
-        "resource_version": world.object().metadata.resource_version,
-        "records": read_records(world.door, world.owner),
-        "spec_image": IMAGE,
-        **more,
-    }
-    door = given.pop("door", world.door)
-    return check_stuck(door, world.clock, world.owner, job, **given)
+def check(world: World, job: core.Job, door: Any = None):
+    door = door or world.door
+    return find_stuck(door, world.clock.now(), job, provided=lambda: has_run_secret(door, job))
 
 
-def active(world: World, job: core.Job) -> None:
-    shown = {"name": job.metadata.name, "operation": "apply", "attempt": 1}
-    status = {"status": {"activeJob": shown, "stateSecretSuffix": world.owner.suffix}}
-    world.door.patch(TERRAFORM_CLUSTERS, "prod", NAMESPACE, status, subresource="status")
+def instead(world: World, job: core.Job, spec_image: str = IMAGE) -> str:
+    records = read_records(world.door, world.owner)
+    return image_instead(world.door, world.owner, records, job, spec_image, world.clock.now())
 
 
 def unready(world: World, run, age: float, **pod: Any) -> core.Job:
@@ -49,12 +43,11 @@ def unready(world: World, run, age: float, **pod: Any) -> core.Job:
     job = world.add_job(run, age=age)
     world.add_run_secret(run, job)
     world.add_pod(job, phase="Pending", age=age, **pod)
-    active(world, job)
     return job
 
 
 @pytest.mark.parametrize(
-    ("age", "phases", "deleted"),
+    ("age", "phases", "stuck"),
     [
         (59, ["Pending"], False),
         (61, ["Pending"], True),
@@ -63,19 +56,15 @@ def unready(world: World, run, age: float, **pod: Any) -> core.Job:
         (61, ["Failed"], False),
     ],
 )
-def test_job_without_its_secret_goes_after_a_minute_unless_a_pod_ran(age, phases, deleted):
+def test_job_without_its_secret_is_stuck_after_a_minute_unless_a_pod_ran(age, phases, stuck):
     world = World()
     job = world.add_job(world.run(), age=age)
     for index, phase in enumerate(phases):
         world.add_pod(job, phase=phase, name=f"pod-{index}")
-    active(world, job)
-    stuck = check(world, job)
-    assert (stuck is not None) is deleted
-    assert (world.job_names() == []) is deleted
-    if stuck is not None:
-        assert stuck.kind is StuckKind.MISSING_SECRET
-        assert [(n.reason, n.warning) for n in stuck.notes] == [("StuckJobDeleted", True)]
-        assert world.object().status.active_job is None
+    found = check(world, job)
+    assert (found is not None) is stuck
+    if found is not None:
+        assert found.kind is StuckKind.MISSING_PROVISION
 
 
 def test_job_with_its_secret_is_left_to_start():
@@ -94,13 +83,32 @@ def test_secret_that_cannot_be_read_fails_the_pass_and_keeps_the_job():
     assert world.job_names() == [job.metadata.name]
 
 
-def test_job_stays_when_the_object_changed_meanwhile():
+def test_job_goes_only_after_it_was_taken_off_its_subject():
     world = World()
     job = world.add_job(world.run(), age=300)
-    before = world.object().metadata.resource_version
-    active(world, job)
+    seen = []
+    assert remove_unstarted(world.door, job, lambda: seen.append(world.job_names()))
+    assert seen == [[job.metadata.name]]
+    assert world.job_names() == []
+
+
+def test_job_stays_when_its_subject_changed_meanwhile():
+    world = World()
+    job = world.add_job(world.run(), age=300)
+
+    def outdated() -> None:
+        raise Conflict("changed")
+
     with pytest.raises(Conflict):
-        check(world, job, resource_version=before)
+        remove_unstarted(world.door, job, outdated)
+    assert world.job_names() == [job.metadata.name]
+
+
+def test_job_that_ended_meanwhile_is_not_removed():
+    world = World()
+    job = world.add_job(world.run(), age=300)
+    world.finish(job)
+    assert not remove_unstarted(world.door, job, lambda: pytest.fail("it was taken off"))
     assert world.job_names() == [job.metadata.name]
 
 
@@ -113,10 +121,8 @@ def test_container_that_cannot_be_configured_ends_the_job_after_two_minutes(plac
     world.clock.advance(1)
     stuck = check(world, young)
     assert stuck.kind is StuckKind.CONTAINER_CONFIG
-    assert stuck.deleted
     assert "CreateContainerConfigError: secret not found" in stuck.message
     assert len(stuck.message) < 400
-    assert world.job_names() == []
 
 
 def drift_with_record(world: World, message: str, **run: Any) -> core.Job:
@@ -130,12 +136,11 @@ def test_missing_image_is_listed_and_the_next_one_is_tried():
     world = World()
     job = drift_with_record(world, "manifest unknown", fallback_images=(IMAGE,))
     stuck = check(world, job)
-    assert stuck.deleted
-    (note,) = stuck.notes
-    assert note.reason == "ImagePullFallback"
-    assert PINNED in note.note
-    assert note.note.endswith(IMAGE)
-    assert world.job_names() == []
+    assert stuck.kind is StuckKind.IMAGE_PULL
+    assert stuck.absent
+    assert stuck.problem == "ErrImagePull: manifest unknown"
+    assert PINNED in stuck.message
+    assert instead(world, job) == IMAGE
     assert unpullable_images(read_records(world.door, world.owner), world.clock.now()) == [PINNED]
 
 
@@ -147,35 +152,22 @@ def test_image_that_may_only_need_credentials_is_not_given_up():
         fallback_images=(IMAGE,),
     )
     stuck = check(world, job)
-    assert not stuck.deleted
-    assert stuck.failed
+    assert not stuck.absent
     assert PINNED in stuck.message
-    assert world.job_names() == [job.metadata.name]
 
 
-def test_last_image_is_left_to_the_deadline_unless_the_object_is_paused():
+def test_there_is_nothing_instead_of_the_last_image():
     world = World()
     job = drift_with_record(world, "not found")
-    assert not check(world, job, spec_image="").deleted
-    assert world.job_names() == [job.metadata.name]
-    stuck = check(world, job, spec_image="", paused=True)
-    assert stuck.deleted
-    assert stuck.failed
-    assert world.job_names() == []
+    assert check(world, job).absent
+    assert instead(world, job, "") == ""
 
 
 def test_without_a_record_to_note_the_image_on_no_other_is_tried():
     world = World()
     run = world.run(Op.DRIFT, image=PINNED, fallback_images=(IMAGE,))
     job = unready(world, run, 121, state=waiting("ErrImagePull", "not found"))
-    assert not check(world, job).deleted
-
-
-@pytest.mark.parametrize("op", [Op.APPLY, Op.PLAN])
-def test_job_that_must_run_the_specs_image_is_never_deleted_for_a_pull(op):
-    world = World()
-    job = unready(world, world.run(op), 600, state=waiting("ErrImagePull", "not found"))
-    assert check(world, job) is None
+    assert instead(world, job) == ""
 
 
 def test_pull_has_two_minutes_from_when_the_module_image_is_pulled():
@@ -188,7 +180,7 @@ def test_pull_has_two_minutes_from_when_the_module_image_is_pulled():
     world.patch_pod(pod, {"status": {"conditions": [ready]}})
     assert check(world, job) is None
     world.clock.advance(1)
-    assert check(world, job).deleted
+    assert check(world, job).absent
 
 
 def test_pods_of_other_jobs_are_not_looked_at():

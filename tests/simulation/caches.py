@@ -18,7 +18,7 @@ from captfctl.model.resources import (
     TERRAFORM_CLUSTERS,
 )
 from captfctl.model.terraform import TerraformCluster
-from captfctl.terraform.books.results import is_finished
+from captfctl.runs.jobs import is_finished
 
 Key = tuple[str, str]
 
@@ -94,8 +94,8 @@ class LaggingCache:
             and owner.labels.items() <= job.metadata.labels.items()
         ]
 
-    def cluster_jobs(self, namespace: str, cluster: str) -> Sequence[Job]:
-        label = names.label_value(cluster)
+    def group_jobs(self, namespace: str, group: str) -> Sequence[Job]:
+        label = names.label_value(group)
         return [
             job
             for job in self._seen[JOBS.plural].values()

@@ -15,7 +15,6 @@ from captfctl.terraform.state.plan_key import ensure_plan_key
 from captfctl.terraform.state.protected import encode_references
 from captfctl.terraform.state.reader import State, StateProblem, Unreadable, read_state
 from captfctl.terraform.state.records import RunInputs, read_records, write_applied, write_attempt
-from tests.support.doors import live
 from tests.support.faults import WRITES, HookedDoor, failing
 from tests.support.runs import FILES, IMAGE, NAMESPACE, World, fixed_bytes
 
@@ -106,7 +105,7 @@ def with_earlier_owner(world: World) -> list[str]:
     world.add_state(chunks=2)
     write_attempt(world.door, world.owner, INPUTS)
     write_applied(world.door, world.owner, INPUTS, "")
-    ensure_plan_key(live(world.door), world.owner, fixed_bytes)
+    ensure_plan_key(world.door, world.owner, fixed_bytes)
     earlier = OwnerReference(
         api_version=API_VERSION, kind="TerraformCluster", name="prod", uid="earlier"
     )
@@ -165,8 +164,8 @@ def test_repair_that_fails_is_logged_and_the_others_go_on(caplog):
 
 def test_plan_key_is_made_once_and_never_rotated():
     world = World()
-    ensure_plan_key(live(world.door), world.owner, fixed_bytes)
-    ensure_plan_key(live(world.door), world.owner, lambda count: b"x" * count)
+    ensure_plan_key(world.door, world.owner, fixed_bytes)
+    ensure_plan_key(world.door, world.owner, lambda count: b"x" * count)
     secret = world.door.get(SECRETS, "captf-plankey-c-prod", NAMESPACE)
     assert secret.data == {"key": b"k" * 32}
     assert [ref.uid for ref in secret.metadata.owner_references] == [world.owner.uid]
@@ -178,12 +177,12 @@ def test_plan_key_that_somebody_else_made_meanwhile_is_fine():
 
     class Blind(HookedDoor):
         def get(self, *args: Any, **kwargs: Any) -> Any:
-            ensure_plan_key(live(world.door), world.owner, fixed_bytes)
+            ensure_plan_key(world.door, world.owner, fixed_bytes)
             from captfctl.cluster.errors import NotFound
 
             raise NotFound("not seen")
 
-    ensure_plan_key(live(Blind(world.door)), world.owner, lambda count: b"x" * count)
+    ensure_plan_key(Blind(world.door), world.owner, lambda count: b"x" * count)
     secret = world.door.get(SECRETS, "captf-plankey-c-prod", NAMESPACE)
     assert secret.data == {"key": b"k" * 32}
 
@@ -192,5 +191,5 @@ def test_plan_key_error_is_raised():
     world = World()
     door = failing(world.door, Unavailable("no answer"), "create", SECRETS)
     with pytest.raises(Unavailable):
-        ensure_plan_key(live(door), world.owner, fixed_bytes)
+        ensure_plan_key(door, world.owner, fixed_bytes)
     assert read_records(world.door, world.owner).attempt is None

@@ -17,7 +17,6 @@ from captfctl.terraform.state.cleanup import (
 )
 from captfctl.terraform.state.plan_key import ensure_plan_key
 from captfctl.terraform.state.records import RunInputs, write_applied, write_attempt
-from tests.support.doors import live
 from tests.support.faults import HookedDoor
 from tests.support.runs import FILES, IMAGE, NAMESPACE, World, fixed_bytes
 
@@ -115,7 +114,7 @@ def test_records_and_plan_key_go():
     inputs = RunInputs(job="j1", files=FILES, inputs_hash="h2:1", image=IMAGE)
     write_attempt(world.door, world.owner, inputs)
     write_applied(world.door, world.owner, inputs, "")
-    ensure_plan_key(live(world.door), world.owner, fixed_bytes)
+    ensure_plan_key(world.door, world.owner, fixed_bytes)
     for _ in range(2):
         delete_records(world.door, world.owner)
         delete_plan_key(world.door, world.owner)

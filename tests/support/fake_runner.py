@@ -16,6 +16,7 @@ from captfctl.model.core import (
     ContainerState,
     ContainerStateRunning,
     ContainerStateTerminated,
+    ContainerStateWaiting,
     ContainerStatus,
     Job,
     JobCondition,
@@ -95,6 +96,14 @@ class FakeRunner:
         live.status.start_time = now
         live.status.active = 1
         self._door.update(JOBS, live, subresource="status")
+        return self._door.update(PODS, pod, subresource="status")
+
+    def wait_for_image(self, job: Job, reason: str, message: str) -> Pod:
+        """The pod waits for its image."""
+        pod = self.start(job)
+        waiting = ContainerStateWaiting(reason=reason, message=message)
+        pod.status.phase = "Pending"
+        pod.status.container_statuses[0].state = ContainerState(waiting=waiting)
         return self._door.update(PODS, pod, subresource="status")
 
     def lock(self, job: Job, held: bool = True, who: str = "") -> None:

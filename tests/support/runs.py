@@ -8,6 +8,7 @@ from datetime import timedelta
 from functools import cache
 from typing import Any, TypeVar
 
+from captfctl.cluster.door import Door
 from captfctl.embedded.capi_crds import capi_crds
 from captfctl.embedded.store import EmbeddedStore
 from captfctl.model import capi, core, keys, names
@@ -29,9 +30,10 @@ from captfctl.model.resources import (
 from captfctl.model.terraform import IdentityRef, Source, TerraformCluster, TerraformClusterSpec
 from captfctl.runs.leases import Leases
 from captfctl.runs.reader import DoorJobs
-from captfctl.runs.start import Starter, claim_of
+from captfctl.runs.start import Starter
 from captfctl.terraform.job.build import RunnerSettings, build_job, build_run_secret
 from captfctl.terraform.job.run import RunSpec
+from captfctl.terraform.job.work import TerraformWork
 from tests.support.clock import FakeClock
 
 T = TypeVar("T")
@@ -103,13 +105,16 @@ class World:
 
     @property
     def starter(self) -> Starter:
-        return Starter(self.door, self.leases, self.clock, RUNNER, fixed_bytes)
+        return Starter(self.door, self.leases, self.clock)
+
+    def work(self, run: RunSpec, door: Door | None = None) -> TerraformWork:
+        return TerraformWork(door or self.door, run, RUNNER, fixed_bytes)
 
     def run(self, op: Op = Op.APPLY, attempt: int = 1, **facts: Any) -> RunSpec:
         return run_spec(facts.pop("owner", self.owner), op, attempt, **facts)
 
     def acquire(self, run: RunSpec) -> Any:
-        return self.leases.acquire(claim_of(run))
+        return self.leases.acquire(run.run)
 
     def add_job(
         self, run: RunSpec, *, age: float = 0, annotations: Mapping[str, str] | None = None

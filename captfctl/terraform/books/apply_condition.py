@@ -8,12 +8,12 @@ from captfctl.model.core import Pod
 from captfctl.model.meta import Condition
 from captfctl.model.ops import Op
 from captfctl.model.reasons import ApplyJobSucceeded, JobFailure, WaitReason
+from captfctl.runs.stuck import PULL_REASONS
 from captfctl.terraform.books.result_document import ADDRESS_MAX, SUMMARY_MAX
 from captfctl.terraform.books.results import FinishedRun
 from runner import wire
 
 _IN_NAMES = frozenset(f"-{string.ascii_lowercase}{string.digits}")
-PULL_REASONS = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName"})
 
 
 def deciding_run(runs: Sequence[FinishedRun]) -> FinishedRun | None:

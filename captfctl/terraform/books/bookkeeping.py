@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from captfctl.cluster.door import Door
-from captfctl.cluster.errors import ApiError, NotFound
-from captfctl.model import keys, names
+from captfctl.cluster.errors import ApiError
+from captfctl.model import keys
 from captfctl.model.conditions import ConditionValue, Type, find
 from captfctl.model.core import Job
 from captfctl.model.events import Note
@@ -15,9 +15,10 @@ from captfctl.model.meta import Condition
 from captfctl.model.ops import Op
 from captfctl.model.owner import Owner
 from captfctl.model.reasons import JobFailure
-from captfctl.model.resources import SECRETS
 from captfctl.model.status import CommonStatus, LastRun
 from captfctl.model.terraform import DriftAction, JobPolicy
+from captfctl.runs.finished import newest_first, release, retire, running_job
+from captfctl.runs.jobs import is_finished
 from captfctl.runs.leases import Leases
 from captfctl.runs.prune import prune
 from captfctl.terraform.books.apply_condition import apply_condition
@@ -35,12 +36,8 @@ from captfctl.terraform.books.restores import (
 )
 from captfctl.terraform.books.results import (
     FinishedRun,
-    created_at,
-    is_finished,
-    newest_first,
     op_of,
     read_finished,
-    write_marks,
 )
 from captfctl.terraform.job.policy import failed_limit, history_limits
 from captfctl.terraform.state.lock import StateLock, find_lock, lock_version, read_lock
@@ -53,7 +50,6 @@ __all__ = [
     "CountedRun",
     "Restored",
     "keep_books",
-    "mark_bookkept",
 ]
 
 log = logging.getLogger(__name__)
@@ -133,12 +129,12 @@ def keep_books(door: Door, jobs: Sequence[Job], leases: Leases, given: BooksInpu
     """
     owner, status, policy = given.owner, given.status, given.policy
     runs = _read(door, owner, jobs)
-    active = _active(jobs)
+    active = running_job(job for job in jobs if op_of(job) is not None)
     failed = FailureCounts(runs, given.inputs_key)
 
     recorder = Recorder(door, owner, given.records)
     recorder.record(runs)  # before the per-run Secrets go: the applied record is made from them
-    counted = tuple(count(runs, run) for run in _retire_secrets(door, owner, runs))
+    counted = tuple(count(runs, run) for run in retire(door, runs))
 
     stamp = stamps(runs, status.last_refresh, status.last_drift_check)
     remediations = remediation_failures(runs, stamp.drift_check)
@@ -148,7 +144,7 @@ def keep_books(door: Door, jobs: Sequence[Job], leases: Leases, given: BooksInpu
     successful_limit, failure_limit = history_limits(policy)
     pruned = prune(door, jobs, successful=successful_limit, failed=failure_limit)
     lock = given.lock or (read_lock(door, owner) if active is None else None)
-    _release(leases, owner, runs)
+    release(leases, owner, runs)
     newest = runs[0] if runs else None
     image, runtime = runtime_of(newest)
     return Bookkeeping(
@@ -209,36 +205,6 @@ class _LockVersion:
             return None  # no evidence
 
 
-def _active(jobs: Sequence[Job]) -> Job | None:
-    """The newest unfinished Job."""
-    running = [job for job in jobs if not is_finished(job) and op_of(job) is not None]
-    return max(running, key=lambda job: (created_at(job), job.metadata.name), default=None)
-
-
-def _retire_secrets(door: Door, owner: Owner, runs: Sequence[FinishedRun]) -> list[FinishedRun]:
-    """Delete the per-run Secrets; the runs whose Secret went by this very call (11 §8.5)."""
-    retired = []
-    for run in runs:
-        if run.bookkept:
-            continue
-        try:
-            door.delete(SECRETS, names.run_secret(run.name), owner.namespace)
-        except NotFound:
-            continue
-        retired.append(run)
-    return retired
-
-
-def _release(leases: Leases, owner: Owner, runs: Sequence[FinishedRun]) -> None:
-    """Also for runs that were counted by a pass that ended too early to give theirs back.
-
-    A pod that outlives its Job keeps the leases: they are free when it ends (11 §10.3).
-    """
-    for run in runs:
-        if not run.bookkept and not run.pod_runs:
-            leases.release(owner, run.name)
-
-
 def _apply_condition(given: BooksInput, runs: Sequence[FinishedRun]) -> ConditionValue:
     previous = find(given.status.conditions, Type.APPLY_JOB_SUCCEEDED)
     if previous is not None and _pull_failure_stays(given, previous, runs):
@@ -272,17 +238,3 @@ def _pull_failure_stays(
 ) -> bool:
     read = any(not run.bookkept for run in runs)
     return given.paused and not read and previous.reason == JobFailure.IMAGE_PULL_FAILED
-
-
-def mark_bookkept(door: Door, runs: Sequence[FinishedRun]) -> list[str]:
-    """Mark the Jobs as read, after the status was written. Returns what failed, for the log: the
-    next pass reads those Jobs again."""
-    problems = []
-    for run in runs:
-        try:
-            write_marks(door, run)
-        except NotFound:
-            continue
-        except ApiError as error:
-            problems.append(f"Job {run.name} could not be marked as read: {error}")
-    return problems

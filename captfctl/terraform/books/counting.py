@@ -8,10 +8,11 @@ from captfctl.decide import backoff
 from captfctl.model import keys
 from captfctl.model.events import EventReason, Note
 from captfctl.model.ops import Op
+from captfctl.runs.jobs import created_at
 from captfctl.terraform.books.apply_condition import failure_detail
 from captfctl.terraform.books.failures import FailureCounts, retry_number
 from captfctl.terraform.books.result_document import source_state
-from captfctl.terraform.books.results import FinishedRun, created_at
+from captfctl.terraform.books.results import FinishedRun
 
 
 @dataclass(frozen=True, slots=True)

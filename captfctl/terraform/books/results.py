@@ -1,34 +1,27 @@
 """Reading finished Jobs: outcome, pod, flags (11 §8.1)."""
 
 import logging
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from enum import StrEnum
+from datetime import datetime
 
 from captfctl.cluster.door import Door
 from captfctl.model import keys
-from captfctl.model.core import Job, JobCondition, Pod
+from captfctl.model.core import Job, Pod
 from captfctl.model.ops import Op
-from captfctl.model.resources import JOBS, PODS
+from captfctl.runs.jobs import (
+    Outcome,
+    deadline_exceeded,
+    finish_time,
+    is_bookkept,
+    newest_pod,
+    outcome,
+    pod_ended,
+)
 from captfctl.terraform.books.result_document import read_result, source_status
 from runner import wire
 
 log = logging.getLogger(__name__)
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_ATTEMPT = re.compile(r"[0-9]{1,10}")
-_DEADLINE = "DeadlineExceeded"
-_ENDED = ("Succeeded", "Failed")
-
-
-class Outcome(StrEnum):
-    """How a Job stands."""
-
-    RUNNING = "running"
-    SUCCEEDED = "succeeded"
-    FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +95,7 @@ class FinishedRun:
     @property
     def pod_runs(self) -> bool:
         """Whether its pod outlives the Job, as one may that is being ended."""
-        return self.pod is not None and self.pod.status.phase not in _ENDED
+        return self.pod is not None and not pod_ended(self.pod)
 
     @property
     def may_have_applied(self) -> bool:
@@ -144,80 +137,12 @@ class FinishedRun:
 _HASH_MAX = 128
 
 
-def _condition(job: Job, kind: str) -> JobCondition | None:
-    return next((c for c in job.status.conditions if c.type == kind and c.status == "True"), None)
-
-
-def outcome(job: Job) -> Outcome:
-    """How the Job stands."""
-    if _condition(job, "Complete"):
-        return Outcome.SUCCEEDED
-    return Outcome.FAILED if _condition(job, "Failed") else Outcome.RUNNING
-
-
-def is_finished(job: Job) -> bool:
-    """Whether the Job is complete or failed."""
-    return outcome(job) is not Outcome.RUNNING
-
-
 def op_of(job: Job) -> Op | None:
     """The operation in the Job's label; None when it names none of the six."""
     try:
         return Op(job.metadata.labels.get(keys.OP, ""))
     except ValueError:
         return None
-
-
-def attempt_of(job: Job) -> int:
-    """The attempt in the Job's label; 0 when it does not parse."""
-    text = job.metadata.labels.get(keys.ATTEMPT, "")
-    return int(text) if _ATTEMPT.fullmatch(text) else 0
-
-
-def next_attempt(jobs: Iterable[Job], op: Op) -> int:
-    """One more than the highest attempt among the object's Jobs of the op (11 §2).
-
-    To be asked with the list from before pruning: a retained name must not come again.
-    """
-    return 1 + max((attempt_of(job) for job in jobs if op_of(job) is op), default=0)
-
-
-def created_at(job: Job) -> datetime:
-    """When the Job was created."""
-    return job.metadata.creation_timestamp or _EPOCH
-
-
-def finish_time(job: Job) -> datetime:
-    """When the Job finished."""
-    condition = _condition(job, "Complete") or _condition(job, "Failed")
-    at = condition.last_transition_time if condition else None
-    return at or job.status.completion_time or created_at(job)
-
-
-def newest_pod(door: Door, job: Job) -> Pod | None:
-    """The Job's newest pod, read live."""
-    return max(pods_of(door, job), key=_pod_age, default=None)
-
-
-def pods_of(door: Door, job: Job) -> list[Pod]:
-    """The Job's own pods, read live: a pod that only carries the label is not one."""
-    selector = f"{keys.JOB_NAME}={job.metadata.name}"
-    pods = door.list(PODS, job.metadata.namespace, labels=selector).items
-    return [pod for pod in pods if _controlled(pod, job)]
-
-
-def _controlled(pod: Pod, job: Job) -> bool:
-    controller = pod.metadata.controller
-    return controller is not None and controller.uid == job.metadata.uid
-
-
-def _pod_age(pod: Pod) -> tuple[datetime, str]:
-    return pod.metadata.creation_timestamp or _EPOCH, pod.metadata.name
-
-
-def is_bookkept(job: Job) -> bool:
-    """Whether it was read, and what it did is on the object."""
-    return job.metadata.annotations.get(keys.BOOKKEPT) == keys.TRUE
 
 
 def read_finished(
@@ -235,7 +160,7 @@ def read_finished(
     if problem:
         log.info("Job %s/%s: no result: %s", job.metadata.namespace, job.metadata.name, problem)
     succeeded = outcome(job) is Outcome.SUCCEEDED
-    deadline = _deadline(job)
+    deadline = deadline_exceeded(job)
     kind = result.error_kind if result and not succeeded else ""
     unreadable = op is Op.PLAN and succeeded and (result is None or result.plan is None)
     recorded = job.metadata.annotations.get(keys.STATE_LOCK_VERSION)
@@ -256,17 +181,12 @@ def read_finished(
     )
 
 
-def _deadline(job: Job) -> bool:
-    failed = _condition(job, "Failed")
-    return failed is not None and failed.reason == _DEADLINE and not _condition(job, "Complete")
-
-
 def _from_annotations(job: Job, op: Op) -> FinishedRun:
     def marked(key: str) -> bool:
         return job.metadata.annotations.get(key) == keys.TRUE
 
     succeeded = outcome(job) is Outcome.SUCCEEDED
-    deadline = _deadline(job)
+    deadline = deadline_exceeded(job)
     return FinishedRun(
         job=job,
         op=op,
@@ -279,14 +199,3 @@ def _from_annotations(job: Job, op: Op) -> FinishedRun:
         plan_changed=marked(keys.PLAN_CHANGED) and not succeeded,
         plan_unreadable=marked(keys.PLAN_UNREADABLE),
     )
-
-
-def newest_first(runs: Iterable[FinishedRun]) -> list[FinishedRun]:
-    """By finish time, ties by name, both descending (11 §8)."""
-    return sorted(runs, key=lambda run: (run.finished_at, run.name), reverse=True)
-
-
-def write_marks(door: Door, run: FinishedRun) -> None:
-    """Keep the outcome on the Job: no later pass reads its pod (11 §8)."""
-    patch = {"metadata": {"annotations": run.marks()}}
-    door.patch(JOBS, run.name, run.job.metadata.namespace, patch)

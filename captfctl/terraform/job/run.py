@@ -7,6 +7,8 @@ from captfctl.model import names
 from captfctl.model.ops import Op
 from captfctl.model.owner import Owner
 from captfctl.model.terraform import IdentityKind, JobPolicy
+from captfctl.runs.run import Run
+from captfctl.terraform.job.policy import deadline_seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +66,17 @@ class RunSpec:
         """The Job's name: equal runs have equal names, so creating twice finds the first."""
         hash6 = names.run_hash(self.inputs_hash, self.op, self.attempt, self.tick)
         return names.job_name(self.owner.kind, self.owner.name, self.op, self.attempt, hash6)
+
+    @property
+    def run(self) -> Run:
+        """The run as the engine sees it."""
+        return Run(
+            subject=self.owner,
+            operation=self.op.value,
+            name=self.name,
+            deadline_seconds=deadline_seconds(self.policy),
+            background=self.op.background,
+        )
 
     @property
     def guarded(self) -> bool:

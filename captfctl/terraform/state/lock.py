@@ -5,9 +5,8 @@ from enum import StrEnum
 
 import msgspec
 
-from captfctl.cluster.door import Door
+from captfctl.cluster.door import Door, find
 from captfctl.cluster.errors import NotFound
-from captfctl.cluster.reads import find
 from captfctl.model import keys, names
 from captfctl.model.conditions import cut
 from captfctl.model.core import Lease

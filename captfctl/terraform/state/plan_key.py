@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
+from captfctl.cluster.door import Door, find
 from captfctl.cluster.errors import AlreadyExists
-from captfctl.cluster.reads import Window
 from captfctl.model import keys, names
 from captfctl.model.core import Secret
 from captfctl.model.meta import ObjectMeta
@@ -15,10 +15,10 @@ PLAN_KEYS = SECRETS.metadata_only()
 """Whether there is one is all that is read of it."""
 
 
-def ensure_plan_key(reads: Window, owner: Owner, random_bytes: Callable[[int], bytes]) -> None:
+def ensure_plan_key(door: Door, owner: Owner, random_bytes: Callable[[int], bytes]) -> None:
     """Create the Secret unless it exists. It is never rotated: waiting plans depend on it."""
     name = names.plan_key(owner.kind, owner.name)
-    if reads.find(PLAN_KEYS, owner.namespace, name) is not None:
+    if find(door, PLAN_KEYS, owner.namespace, name) is not None:
         return
     secret = Secret(
         api_version="v1",
@@ -33,6 +33,6 @@ def ensure_plan_key(reads: Window, owner: Owner, random_bytes: Callable[[int], b
         data={wire.PLAN_KEY_NAME: random_bytes(wire.PLAN_KEY_BYTES)},
     )
     try:
-        reads.door.create(SECRETS, secret, owner.namespace)
+        door.create(SECRETS, secret, owner.namespace)
     except AlreadyExists:
         return
