@@ -21,6 +21,7 @@ import msgspec
 from captfctl.clock import Clock
 from captfctl.cluster.door import Door, Propagation
 from captfctl.cluster.errors import AlreadyExists, Conflict, Invalid, NotFound
+from captfctl.cluster.reads import find
 from captfctl.controller import Controller, Handler, Informer, Result
 from captfctl.embedded.events import Events
 from captfctl.embedded.job_status import (
@@ -103,10 +104,7 @@ class JobController:
     def reconcile(self, key: Key) -> Result:
         """One look at one Job, everything read anew. Raises what the door raises."""
         namespace, name = key
-        try:
-            document = self._door.get(JOBS.untyped(), name, namespace)
-        except NotFound:
-            document = None
+        document = find(self._door, JOBS.untyped(), namespace, name)
         job = None if document is None else msgspec.convert(document, Job)
         self._free_orphans(namespace, name, job)
         if job is None or document is None:
