@@ -16,6 +16,7 @@ _WIDE = 180
 _DEFAULT_OBJECTS = 1000
 
 DESCRIPTIONS = {
+    "decide": "decisions of one core, from a snapshot to what to do next",
     "start": "how long commands take to start",
     "runner": "one apply by the runner, its executable, redaction and fingerprint",
     "store": "the store in memory, on SQLite and over HTTP",

@@ -25,7 +25,7 @@ class Yardstick:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One measured value in `unit` (`ms`, `s`, `MB`, `MB/s`, or empty for a count).
+    """One measured value in `unit` (`ms`, `s`, `/s`, `MB`, `MB/s`, or empty for a count).
 
     `aim` is what the product wants to keep, in words, `kept` whether it does; None: no aim.
     """
@@ -48,6 +48,12 @@ def at_most(what: str, value: float, unit: str, limit: float, **more: Yardstick)
     """A figure that shall not be above `limit`."""
     aim = f"at most {_number(limit)} {unit}".rstrip()
     return Figure(what=what, value=value, unit=unit, aim=aim, kept=value <= limit, **more)
+
+
+def at_least(what: str, value: float, unit: str, limit: float, **more: Yardstick) -> Figure:
+    """A figure that shall not be below `limit`."""
+    aim = f"at least {_number(limit)} {unit}".rstrip()
+    return Figure(what=what, value=value, unit=unit, aim=aim, kept=value >= limit, **more)
 
 
 def at_most_times(what: str, value: float, unit: str, limit: float, yardstick: Yardstick) -> Figure:

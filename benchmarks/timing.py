@@ -4,11 +4,13 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 
+Clock = Callable[[], float]
 
-def timed(action: Callable[[], object]) -> float:
-    start = time.perf_counter()
+
+def timed(action: Callable[[], object], clock: Clock = time.perf_counter) -> float:
+    start = clock()
     action()
-    return time.perf_counter() - start
+    return clock() - start
 
 
 def best(action: Callable[[], object], rounds: int) -> float:
@@ -16,12 +18,14 @@ def best(action: Callable[[], object], rounds: int) -> float:
     return min(timed(action) for _ in range(rounds))
 
 
-def alternately(actions: Sequence[Callable[[], object]], rounds: int) -> list[list[float]]:
+def alternately(
+    actions: Sequence[Callable[[], object]], rounds: int, clock: Clock = time.perf_counter
+) -> list[list[float]]:
     """The times of each action, run in turns: what disturbs one disturbs the others too."""
     times: list[list[float]] = [[] for _ in actions]
     for _ in range(rounds):
         for taken, action in zip(times, actions, strict=True):
-            taken.append(timed(action))
+            taken.append(timed(action, clock))
     return times
 
 

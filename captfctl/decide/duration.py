@@ -10,6 +10,7 @@ from typing import NewType
 Nanoseconds = NewType("Nanoseconds", int)
 
 ZERO = Nanoseconds(0)
+NO_TIME = timedelta(0)
 
 _SECOND = 1_000_000_000
 _UNITS = ((3600 * _SECOND, "h"), (60 * _SECOND, "m"))
@@ -22,7 +23,8 @@ def seconds(count: int) -> Nanoseconds:
 
 def of(delta: timedelta) -> Nanoseconds:
     """Exact: a `timedelta` counts microseconds."""
-    return Nanoseconds((delta // timedelta(microseconds=1)) * 1000)
+    whole = delta.days * 86_400 + delta.seconds
+    return Nanoseconds(whole * _SECOND + delta.microseconds * 1000)
 
 
 def to_seconds(duration: Nanoseconds) -> float:

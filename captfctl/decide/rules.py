@@ -1,6 +1,6 @@
 """`decide_op`: the rules in their order of priority (10 §8.2 to §8.4)."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from captfctl.decide import duration
 from captfctl.decide.constants import ACTIVE_JOB_REQUEUE, RETRY_MAX, STATE_REQUEUE

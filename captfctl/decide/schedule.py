@@ -1,8 +1,10 @@
 """What is due by the calendar when nothing else has to be done (10 §8.5)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+
+import msgspec
+from msgspec.structs import replace
 
 from captfctl.decide import duration
 from captfctl.decide.constants import CONVERGING_INTERVAL, RETRY_MAX
@@ -13,8 +15,7 @@ from captfctl.decide.types import Action, DecideInput, Decision, Reason
 from captfctl.model.ops import Op
 
 
-@dataclass(frozen=True, kw_only=True)
-class Check:
+class Check(msgspec.Struct, frozen=True, kw_only=True):
     """One periodic check of an object. `last` is what its interval counts from; None is due now."""
 
     op: Op
@@ -36,7 +37,8 @@ def schedule(inp: DecideInput, waiting: Reason | None = None) -> Decision:
     A check that is due but backing off ends the schedule: those after it do not run in that pass.
     `waiting` is the reason reported while nothing runs and a plan waits for a person.
     """
-    return replace(_schedule(inp, waiting), waiting=waiting)
+    scheduled = _schedule(inp, waiting)
+    return replace(scheduled, waiting=waiting) if waiting else scheduled
 
 
 def _schedule(inp: DecideInput, waiting: Reason | None) -> Decision:
@@ -79,7 +81,7 @@ def checks(inp: DecideInput) -> Iterator[Check]:
         (Op.REFRESH, Reason.HEALTH_CHECK_DUE, since_refresh, inp.health_interval),
         (Op.DRIFT, Reason.DRIFT_DUE, _base(inp, inp.last_drift_check), inp.drift_interval),
     ):
-        if interval > timedelta(0):
+        if interval > duration.NO_TIME:
             yield Check(op=op, reason=reason, last=last, interval=interval)
 
 

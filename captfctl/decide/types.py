@@ -1,17 +1,16 @@
 """What the decision reads and what it answers (10 §8.1)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from types import MappingProxyType
+
+import msgspec
 
 from captfctl.decide import duration
 from captfctl.decide.duration import Nanoseconds
 from captfctl.model.ops import Op
 from captfctl.model.terraform import PlanReason
-
-_NO_INTERVAL = timedelta(0)
 
 
 class Action(StrEnum):
@@ -69,11 +68,17 @@ class Reason(StrEnum):
     def backoff(self) -> "Reason":
         """The reason of waiting before doing this. Raises `ValueError` for one that never backs
         off."""
-        return Reason(f"{self.value}Backoff")
+        if self not in _BACKOFFS:
+            raise ValueError(f"{self} never backs off")
+        return _BACKOFFS[self]
 
 
-@dataclass(frozen=True, kw_only=True)
-class State:
+_BACKOFFS = {
+    Reason(reason.removesuffix("Backoff")): reason for reason in Reason if reason.backing_off
+}
+
+
+class State(msgspec.Struct, frozen=True, kw_only=True):
     """The object's Terraform state as read in this pass."""
 
     exists: bool = False
@@ -87,14 +92,13 @@ class State:
     """It has no managed resources, and nothing tells of any that it might not know."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Jobs:
+class Jobs(msgspec.Struct, frozen=True, kw_only=True):
     """What the object's finished Jobs tell."""
 
     active: bool = False
-    failures: Mapping[Op, int] = field(default_factory=lambda: MappingProxyType({}))
+    failures: Mapping[Op, int] = MappingProxyType({})
     """Consecutive counted failures since the op's last success."""
-    last_failure: Mapping[Op, datetime] = field(default_factory=lambda: MappingProxyType({}))
+    last_failure: Mapping[Op, datetime] = MappingProxyType({})
     """Finish time of the newest counted failure, per op."""
     failed_limit: int = 3
     """The effective `failedJobsHistoryLimit`, at least 1."""
@@ -112,8 +116,7 @@ class Jobs:
     """Inputs hash of the newest plan that changes nothing, if nothing finished after it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class PlanView:
+class PlanView(msgspec.Struct, frozen=True, kw_only=True):
     """The live plan object."""
 
     name: str
@@ -123,19 +126,18 @@ class PlanView:
     approved: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class DecideInput:
+class DecideInput(msgspec.Struct, frozen=True, kw_only=True):
     """Everything the decision depends on."""
 
     now: datetime
     deleting: bool = False
     mutable: bool = True
     """Cluster and pool: changed inputs are applied again. False for a machine."""
-    state: State = field(default_factory=State)
-    jobs: Jobs = field(default_factory=Jobs)
+    state: State = msgspec.field(default_factory=State)
+    jobs: Jobs = msgspec.field(default_factory=Jobs)
     last_refresh: datetime | None = None
     last_drift_check: datetime | None = None
-    drift_interval: timedelta = _NO_INTERVAL
+    drift_interval: timedelta = duration.NO_TIME
     """Effective; zero is off."""
     refresh_after_apply: bool = False
     """Machine and pool: true. Cluster: false."""
@@ -144,9 +146,9 @@ class DecideInput:
     pending_refreshes: int = 0
     remediate: bool = False
     """Mutable, drift action `Remediate`, and drift was detected."""
-    health_interval: timedelta = _NO_INTERVAL
+    health_interval: timedelta = duration.NO_TIME
     """Effective once provisioned, else zero."""
-    membership_interval: timedelta = _NO_INTERVAL
+    membership_interval: timedelta = duration.NO_TIME
     """Pools only, else zero."""
     converging: bool = False
     uid: str = ""
@@ -170,8 +172,7 @@ class DecideInput:
     """Whether a plan can be made for approval; else what needs one waits."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """What to do now."""
 
     action: Action

@@ -6,8 +6,20 @@ import pytest
 from rich.console import Console
 
 from benchmarks import __main__ as command
-from benchmarks.figures import Figure, Missing, Result, Yardstick, at_most, at_most_times, show
+from benchmarks import bench_decide
+from benchmarks.figures import (
+    Figure,
+    Missing,
+    Result,
+    Yardstick,
+    at_least,
+    at_most,
+    at_most_times,
+    show,
+)
 from benchmarks.timing import percentile
+from captfctl.decide import decide_op
+from captfctl.model.ops import Op
 
 
 def printed(*results: Result) -> str:
@@ -50,7 +62,7 @@ def test_an_unknown_benchmark_is_refused_with_those_there_are(capsys):
     with pytest.raises(SystemExit) as ended:
         command.main(["storr"])
     assert ended.value.code == 2
-    assert "no benchmark is named storr; there are start, runner" in capsys.readouterr().err
+    assert "no benchmark is named storr; there are decide, start" in capsys.readouterr().err
 
 
 def test_the_list_names_every_benchmark(capsys):
@@ -62,3 +74,17 @@ def test_the_list_names_every_benchmark(capsys):
 def test_a_percentile_is_one_of_the_times():
     assert percentile([3.0, 1.0, 2.0], 0.5) == 2.0
     assert percentile([float(n) for n in range(100)], 0.99) == 99.0
+
+
+def test_a_figure_above_its_lower_limit_keeps_its_aim():
+    assert at_least("decisions", 100.0, "/s", 100.0).kept
+    assert not at_least("decisions", 99.0, "/s", 100.0).kept
+
+
+def test_the_benchmark_of_decisions_has_a_snapshot_for_each_way_to_go_on():
+    situations = {**bench_decide._waiting(), **bench_decide._due(), **bench_decide._in_trouble()}
+    decisions = [decide_op(snapshot) for snapshot in situations.values()]
+    assert {Op.APPLY, Op.PLAN, Op.DRIFT, Op.REFRESH, Op.DESTROY, Op.RESTORE} <= {
+        decision.op for decision in decisions
+    }
+    assert sum(decision.reason.backing_off for decision in decisions) == 3

@@ -21,7 +21,7 @@ def test_reasons_that_start_a_job_can_back_off():
         if not reason.backing_off and f"{reason.value}Backoff" in set(Reason)
     }
     assert len(backing_off) == 12
-    with pytest.raises(ValueError, match="RestoreRequestedBackoff"):
+    with pytest.raises(ValueError, match="RestoreRequested never backs off"):
         Reason.RESTORE_REQUESTED.backoff()
 
 

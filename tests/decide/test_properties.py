@@ -1,10 +1,10 @@
 """What holds for every snapshot."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from captfctl.decide import (
     Action,
