@@ -19,9 +19,8 @@ from typing import Any
 import msgspec
 
 from captfctl.clock import Clock
-from captfctl.cluster.door import Door, Propagation
+from captfctl.cluster.door import Door, Propagation, find
 from captfctl.cluster.errors import AlreadyExists, Conflict, Invalid, NotFound
-from captfctl.cluster.reads import find
 from captfctl.controller import Controller, Handler, Informer, Result
 from captfctl.embedded.events import Events
 from captfctl.embedded.job_status import (
