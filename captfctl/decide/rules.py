@@ -62,8 +62,11 @@ def _apply(inp: DecideInput, reason: Reason) -> Decision:
 
     A change of inputs that waits pauses refresh and drift: both would render the inputs that are
     not applied and report the wait as drift. An apply of what is applied already has nothing to
-    hide: however long it waits, the schedule goes on.
+    hide: however long it waits, the schedule goes on. A first apply that did not get through cleans
+    up after itself.
     """
+    if inp.first_apply and reason is Reason.STATE_WITHOUT_INPUTS_HASH:
+        return job(inp, Op.APPLY, reason)
     manual = inp.manual_apply and reason is not Reason.NO_STATE
     decision = _gated_apply(inp, reason) if manual else _approved_retry(inp, reason)
     if decision.action is Action.JOB or reason not in _OF_APPLIED_INPUTS:

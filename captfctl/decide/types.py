@@ -165,6 +165,8 @@ class DecideInput(msgspec.Struct, frozen=True, kw_only=True):
     """Deleting, and the state is lost, unreadable or unconfirmed."""
     retain: bool = False
     """Deleting with the effective deletion policy `Retain`."""
+    first_apply: bool = False
+    """Its own first apply began from nothing and none has succeeded: retries are not asked for."""
     manual_apply: bool = False
     """Cluster with `applyPolicy: Manual`."""
     plan: PlanView | None = None

@@ -97,7 +97,7 @@ def _dependencies(p: Pass) -> Obstacle | None:
 
 
 def _policy(p: Pass, op: Op) -> Obstacle | None:
-    problem = "" if op in (Op.DESTROY, Op.RESTORE) else policy_problem(p.policy)
+    problem = policy_problem(p.policy, op)
     if not problem:
         return None
     return Obstacle(constants.RETRY_MAX, value=ApplyJobSucceeded.JOB_POLICY_INVALID.says(problem))

@@ -49,6 +49,15 @@ def last_apply_failed(p: Pass) -> bool:
     return annotations.get(keys.DRIFT_REMEDIATION) != keys.TRUE
 
 
+def first_apply_unfinished(p: Pass) -> bool:
+    """Whether what exists is what applies left that began from nothing and did not get through.
+
+    Their retries clean up after themselves: nothing that ever worked can be replaced by them.
+    """
+    hashed = p.state is not None and bool(p.state.inputs_hash)
+    return p.records.first_apply_unfinished and not (hashed or p.provisioned)
+
+
 def _apply_condition(p: Pass) -> ConditionValue:
     kept = p.conditions[Type.APPLY_JOB_SUCCEEDED]
     if (
@@ -62,10 +71,12 @@ def _apply_condition(p: Pass) -> ConditionValue:
     if _awaits_approval(p):
         return ApplyJobSucceeded.PLAN_AWAITING_APPROVAL.says(MANUAL_WAIT)
     interrupted = p.records.marks.interrupted_apply
+    stops = " and will stop at a plan that deletes or replaces anything"
+    guard = "" if first_apply_unfinished(p) else stops
     if interrupted and not _answered(p.kept.newest(Op.APPLY), interrupted):
         return ApplyJobSucceeded.APPLY_FAILED.says(
             f"Job {interrupted}: it ended without telling what it applied; an apply of the current "
-            "inputs is due and will stop at a plan that deletes or replaces anything",
+            f"inputs is due{guard}",
         )
     return p.kept.apply_condition
 

@@ -9,7 +9,7 @@ from captfctl.model.ops import Op
 from captfctl.model.terraform import IdentityKind
 from captfctl.reconcile import inputs
 from captfctl.reconcile.context import Pass
-from captfctl.reconcile.finish import last_apply_failed
+from captfctl.reconcile.finish import first_apply_unfinished, last_apply_failed
 from captfctl.reconcile.images import Images, choose, fallback_image
 from captfctl.runs.jobs import next_attempt
 from captfctl.terraform.contract.render import render
@@ -43,6 +43,7 @@ def _current(p: Pass, decision: Decision, op: Op) -> Rendered | None:
     image = p.obj.spec.source.image
     tick = f"remediate/{_stamp(p.obj.status.last_drift_check)}" if remediation else ""
     applies = op is Op.APPLY
+    begins = decision.reason is Reason.NO_STATE and p.records.attempt is None
     run = _run(
         p,
         op,
@@ -56,6 +57,8 @@ def _current(p: Pass, decision: Decision, op: Op) -> Rendered | None:
         drift_remediation=applies and remediation,
         after_failed_apply=applies and last_apply_failed(p),
         after_interrupted_apply=p.records.marks.interrupted_apply if applies else "",
+        first_apply=applies and begins,
+        unguarded=applies and first_apply_unfinished(p),
     )
     return Rendered(run, Images(image))
 
@@ -105,6 +108,8 @@ def _run(
     drift_remediation: bool = False,
     after_failed_apply: bool = False,
     after_interrupted_apply: str = "",
+    first_apply: bool = False,
+    unguarded: bool = False,
 ) -> RunSpec:
     policy = p.obj.spec.source.image_pull_policy
     lock = p.kept.lock
@@ -129,6 +134,8 @@ def _run(
         drift_remediation=drift_remediation,
         after_failed_apply=after_failed_apply,
         after_interrupted_apply=after_interrupted_apply,
+        first_apply=first_apply,
+        unguarded=unguarded,
     )
 
 

@@ -10,6 +10,7 @@ from captfctl.model.resources import SECRETS
 from captfctl.reconcile.context import Pass
 from captfctl.terraform.state.cleanup import delete_leases, delete_lock, delete_plan_key
 from captfctl.terraform.state.reader import State, Unreadable
+from captfctl.terraform.state.records import mark_adopted
 
 _METADATA = SECRETS.metadata_only()
 
@@ -88,6 +89,7 @@ def _labelled(p: Pass, found: State | Unreadable) -> list[ObjectMeta]:
 
 def adopt_retained(p: Pass) -> int:
     """Take the label off every Secret of the object; the number that carried another's."""
+    mark_adopted(p.env.door, p.owner)  # first: with the labels gone this is not come back to
     metas = [secret.metadata for secret in _secrets(p)]
     carried = [meta for meta in metas if _foreign(p, [meta])]
     for meta in carried:

@@ -9,7 +9,7 @@ from captfctl.model.ops import Op
 from captfctl.model.terraform import DriftAction
 from captfctl.reconcile.context import Pass
 from captfctl.reconcile.deletion import retaining
-from captfctl.reconcile.finish import last_apply_failed
+from captfctl.reconcile.finish import first_apply_unfinished, last_apply_failed
 from captfctl.reconcile.state_step import pending
 from captfctl.terraform.job.policy import failed_limit
 from captfctl.terraform.state.lock import LockHolder
@@ -37,6 +37,7 @@ def snapshot(p: Pass) -> DecideInput:
         created=p.obj.metadata.creation_timestamp,
         state_held=p.deleting and p.state is not None and p.state.held,
         retain=retaining(p),
+        first_apply=first_apply_unfinished(p),
         manual_apply=config.manual_apply,
         plans=False,  # nobody could approve one yet: nothing is applied unasked
     )

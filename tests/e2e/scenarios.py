@@ -66,7 +66,7 @@ class Story:
         self.door.create(NAMESPACES, namespace)
         self.site.kubectl("apply", "-f", "-", text=self.objects)
 
-    def set_variables(self, **variables: int | None) -> None:
+    def set_variables(self, **variables: int | str | None) -> None:
         self.door.patch(
             TERRAFORM_CLUSTERS, NAME, self.namespace, {"spec": {"variables": variables}}
         )
@@ -277,6 +277,29 @@ def module_that_never_worked_is_deleted(story: Story) -> None:
     assert story.gone()
     assert story.jobs(Op.DESTROY) == []
     eventually(lambda: nothing_left(story), lambda: f"nothing left: {leftovers(story)}", 30)
+
+
+def first_apply_fails_half_way(story: Story, gate: Path) -> None:
+    """What it left is tainted; the retry replaces that. `gate` lets the module's resource succeed,
+    and `subnets` replaces it: once something worked, that needs approval."""
+    story.create()
+    eventually(lambda: failed_apply(story), lambda: f"the failure shows: {story.explain()}")
+    assert story.state().resources > 0
+    gate.write_text("")
+    story.set_variables(region="eu-2")
+    story.wait_settled()
+    assert len(story.jobs(Op.APPLY)) == 2
+
+    story.set_variables(subnets=3)
+    eventually(
+        lambda: has_reason(story, "DestructivePlanBlocked"),
+        lambda: f"the guard: {story.explain()}",
+    )
+
+
+def has_reason(story: Story, reason: str) -> bool:
+    condition = story.condition("ApplyJobSucceeded")
+    return condition is not None and condition.reason == reason
 
 
 def failed_apply(story: Story) -> bool:

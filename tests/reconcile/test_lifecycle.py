@@ -229,6 +229,21 @@ def test_an_invalid_job_policy_starts_nothing_but_a_destroy(world: World):
     assert world.jobs() == []
 
 
+def test_a_destroy_starts_although_the_job_policy_is_invalid(ready: World):
+    def impossible(obj):
+        obj.spec.jobs = JobPolicy(active_deadline_seconds=300, lock_timeout_seconds=300)
+
+    ready.edit(impossible)
+    ready.delete()
+    ready.run()
+    job = ready.active_job()
+    assert job.metadata.labels[keys.OP] == "destroy"
+    ready.settle(2)
+    ready.runner.succeed(job)
+    ready.run()
+    assert ready.gone
+
+
 def test_with_a_manual_policy_nothing_changed_is_applied_unasked(ready: World):
     def manual(obj):
         obj.spec.apply_policy = "Manual"

@@ -5,6 +5,7 @@ A `JobPolicy` here is the merged one (30 §5.2): what is unset means the built-i
 
 from captfctl.decide.constants import DEFAULT_FAILED_HISTORY, DEFAULT_SUCCESSFUL_HISTORY
 from captfctl.model.job_policy import DEADLINE_SECONDS, LOCK_TIMEOUT_SECONDS
+from captfctl.model.ops import Op
 from captfctl.model.terraform import JobPolicy
 
 GRACE_SECONDS = 600
@@ -42,8 +43,13 @@ def failed_limit(policy: JobPolicy) -> int:
     return max(history_limits(policy)[1], 1)
 
 
-def policy_problem(policy: JobPolicy) -> str:
-    """Why no Job but a destroy or a restore may start with this policy; empty when one may."""
+def policy_problem(policy: JobPolicy, op: Op) -> str:
+    """Why no Job of the operation may start with this policy; empty when one may.
+
+    A destroy and a restore start all the same: a rescue is never locked out by a setting.
+    """
+    if op in (Op.DESTROY, Op.RESTORE):
+        return ""
     lock, deadline = lock_timeout_seconds(policy), deadline_seconds(policy)
     if lock < deadline:
         return ""

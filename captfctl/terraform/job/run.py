@@ -33,7 +33,8 @@ class RunSpec:
     the namespace's own Secret. `fallback_images` are tried in order when `image` cannot be pulled.
     `allow_deletes`, `expect_plan`, `plan` come from the decision (10 §8.1). `approval_hash` is set
     for a pool's apply that is guarded. `state_lock_version` is filled in by the start.
-    `extra_annotations` are a kind's own on its Jobs.
+    `extra_annotations` are a kind's own on its Jobs. `first_apply`: before this apply there was
+    neither a state nor a record. `unguarded`: a retry of that one, which may replace what it left.
     """
 
     owner: Owner
@@ -58,6 +59,8 @@ class RunSpec:
     drift_remediation: bool = False
     after_failed_apply: bool = False
     after_interrupted_apply: str = ""
+    first_apply: bool = False
+    unguarded: bool = False
     state_lock_version: str = ""
     extra_annotations: Mapping[str, str] = field(default_factory=dict)
 
@@ -84,7 +87,7 @@ class RunSpec:
 
         A machine is never changed in place, so its apply needs no guard.
         """
-        if self.op is not Op.APPLY:
+        if self.op is not Op.APPLY or self.unguarded:
             return False
         return self.owner.kind == "TerraformCluster" or bool(self.approval_hash)
 

@@ -57,7 +57,7 @@ class TerraformWork:
                 identity=run.identity,
                 identity_kind=run.identity_kind,
             )
-            write_attempt(self._door, run.owner, inputs)
+            write_attempt(self._door, run.owner, inputs, first_apply=run.first_apply)
         self._create_secret(job)
 
     def withdraw(self) -> None:

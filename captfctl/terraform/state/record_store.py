@@ -89,11 +89,13 @@ class AttemptMarks:
 
     `may_have_applied`: an attempt since the last success may have changed resources. `applied`: an
     apply succeeded once. `interrupted_apply`: the apply Job whose outcome is unconfirmed, or empty.
+    `first_apply`: the object's applies began without any state, so that what is there is their own.
     """
 
     may_have_applied: bool = False
     applied: bool = False
     interrupted_apply: str = ""
+    first_apply: bool = False
 
     @classmethod
     def of(cls, record: Record) -> "AttemptMarks":
@@ -103,6 +105,7 @@ class AttemptMarks:
             applied=record.annotation(keys.APPLIED) == keys.TRUE,
             interrupted_apply=record.annotation(keys.INTERRUPTED_APPLY)
             or record.annotation(keys.UNCONFIRMED_APPLY),
+            first_apply=record.annotation(keys.FIRST_APPLY) == keys.TRUE,
         )
 
 
@@ -117,6 +120,11 @@ class Records:
     def marks(self) -> AttemptMarks:
         """The marks of the attempt record; none without one."""
         return AttemptMarks.of(self.attempt) if self.attempt else AttemptMarks()
+
+    @property
+    def first_apply_unfinished(self) -> bool:
+        """The object's own first apply began, and none has succeeded since."""
+        return self.marks.first_apply and not self.marks.applied and self.applied is None
 
     def for_run(self, state_hash: str) -> Record | None:
         """The record that a destroy renders for a state with that inputs hash (50 §10.2)."""
@@ -182,9 +190,17 @@ def read_secret(door: Door, owner: Owner, name: str) -> Secret | None:
         return None
 
 
-def write_attempt(door: Door, owner: Owner, inputs: RunInputs) -> Record:
-    """Record a started apply (40 §8.1.1). Marks of earlier attempts stay."""
-    return _write(door, owner, attempt_name(owner), inputs, _attempt_annotations(inputs))
+def write_attempt(
+    door: Door, owner: Owner, inputs: RunInputs, *, first_apply: bool = False
+) -> Record:
+    """Record a started apply (40 §8.1.1). Marks of earlier attempts stay.
+
+    `first_apply`: there was neither a state nor a record before it.
+    """
+    notes = _attempt_annotations(inputs)
+    if first_apply:
+        notes[keys.FIRST_APPLY] = keys.TRUE
+    return _write(door, owner, attempt_name(owner), inputs, notes)
 
 
 def write_applied(door: Door, owner: Owner, inputs: RunInputs, digest: str) -> Record:

@@ -34,6 +34,7 @@ __all__ = [
     "applied_name",
     "attempt_name",
     "confirm_no_resources",
+    "mark_adopted",
     "mark_applied",
     "mark_may_have_applied",
     "mark_promoted",
@@ -81,7 +82,11 @@ def mark_promoted(
     """
 
     def change(record: Record) -> dict[str, str | None]:
-        wanted: dict[str, str | None] = {keys.APPLIED: keys.TRUE, keys.UNPULLABLE_IMAGES: None}
+        wanted: dict[str, str | None] = {
+            keys.APPLIED: keys.TRUE,
+            keys.FIRST_APPLY: None,
+            keys.UNPULLABLE_IMAGES: None,
+        }
         if newest:
             wanted[keys.MAY_HAVE_APPLIED] = None
         if answers_interrupted and _interrupted(record) == answers_interrupted:
@@ -93,13 +98,24 @@ def mark_promoted(
 
 def mark_restored(door: Door, owner: Owner) -> Record | None:
     """A restore succeeded after the newest apply: what that left behind is settled (40 §11.4)."""
-    wanted = {keys.APPLIED: keys.TRUE, keys.MAY_HAVE_APPLIED: None, **_CONFIRMED}
+    wanted = {
+        keys.APPLIED: keys.TRUE,
+        keys.FIRST_APPLY: None,
+        keys.MAY_HAVE_APPLIED: None,
+        **_CONFIRMED,
+    }
     return change_marks(door, owner, lambda _: wanted)
 
 
 def mark_applied(door: Door, owner: Owner) -> Record | None:
     """A state with an inputs hash was read (40 §7.6). Only deleting the record removes the mark."""
     return change_marks(door, owner, lambda _: {keys.APPLIED: keys.TRUE})
+
+
+def mark_adopted(door: Door, owner: Owner) -> Record | None:
+    """The state of an earlier object is taken over: its resources are not what a first apply left,
+    to be replaced unasked."""
+    return change_marks(door, owner, lambda _: {keys.FIRST_APPLY: None})
 
 
 def confirm_no_resources(door: Door, owner: Owner, job: str) -> Record | None:
