@@ -17,6 +17,7 @@ from captfctl.install.policy_parts import (
     Validation,
     changed,
     has,
+    problem,
     text,
     texts,
 )
@@ -102,20 +103,26 @@ def _collected(path: str, field: str, item: str, *, among: str = "") -> str:
     return f"({asked} && {there} ? {found} : [])"
 
 
+def _at(path: str, name: str, value: str) -> str:
+    """CEL: `value` under `name`, and where it stands."""
+    # The values of one map must have one type, and what an object holds has none.
+    return f"{{'path': dyn({text(path)}), '{name}': {value}}}"
+
+
 def _job_policies() -> tuple[Helper, ...]:
     """Every Job policy of an object, and of it what has rules.
 
     Rescue is never locked out: none is asked about while the object is being deleted.
     """
     policies = [
-        f"({changed(path)} ? [{{'path': {text(path)}, 'policy': object.{path}}}] : [])"
+        f"({changed(path)} ? [{_at(path, 'policy', f'object.{path}')}] : [])"
         for path in _JOB_POLICIES
     ]
     environment = [
         _collected(
             path,
             "env",
-            f"{{'path': {text(f'{path}.env')}, 'name': i.name}}",
+            _at(f"{path}.env", "name", "i.name"),
             among=f"object.{path}.env",
         )
         for path in _JOB_POLICIES
@@ -124,7 +131,7 @@ def _job_policies() -> tuple[Helper, ...]:
         _collected(
             path,
             name,
-            f"{{'path': {text(f'{path}.{name}')}, 'context': object.{path}.{name}}}",
+            _at(f"{path}.{name}", "context", f"object.{path}.{name}"),
         )
         for path in _JOB_POLICIES
         for name in _CONTEXTS
@@ -143,7 +150,7 @@ def _job_policies() -> tuple[Helper, ...]:
 def _sysctls_of(path: str) -> str:
     field = "podSecurityContext.sysctls"
     root = f"object.{path}.{field}"
-    item = f"{{'path': {text(f'{path}.{field}')}, 'sysctl': i}}"
+    item = _at(f"{path}.{field}", "sysctl", "i")
     among = f"(type({root}) == list ? {root} : [])"
     return _collected(path, field, item, among=among)
 
@@ -216,11 +223,11 @@ def _security_contexts() -> Rule:
 
     def breaking(field: str, broken: str, message: str) -> str:
         """`broken` is CEL about `v`, the field's value."""
-        there = has("c.context", field, free=True)
+        there, dotted = has("c.context", field, free=True), f".{field}"
         return (
             f"variables.securityContexts.filter(c, {there} && "
             f"[c.context.{field}].exists(v, {broken}))"
-            f".map(c, {{'field': c.path + {text(f'.{field}')}, 'message': {text(message)}}})"
+            f".map(c, {problem(f'c.path + {text(dotted)}', text(message))})"
         )
 
     checks = [

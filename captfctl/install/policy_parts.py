@@ -48,6 +48,11 @@ def changed(path: str) -> str:
     )
 
 
+def problem(field: str, message: str) -> str:
+    """CEL: one of the problems that a policy lists."""
+    return f"{{'field': string({field}), 'message': string({message})}}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Helper:
     """A value that several rules use, as `variables.NAME`."""
@@ -75,7 +80,7 @@ class Rule:
 
     @property
     def expression(self) -> str:
-        return f"({self.items}).map(item, {{'field': {self.field}, 'message': {self.message}}})"
+        return f"({self.items}).map(item, {problem(self.field, self.message)})"
 
     @property
     def document(self) -> Document:
