@@ -194,12 +194,15 @@ def _times() -> tuple[Rule, ...]:
 def _environment() -> Rule:
     begins = " || ".join(f"item.name.startsWith({text(p)})" for p in RESERVED_ENV_PREFIXES)
     exactly = f"item.name in {texts(sorted(RESERVED_ENV))}"
-    listed = f"{', '.join(RESERVED_ENV_PREFIXES)}; {', '.join(sorted(RESERVED_ENV))}"
+    names, beginnings = ", ".join(sorted(RESERVED_ENV)), ", ".join(RESERVED_ENV_PREFIXES)
     return Rule(
         name="reservedEnvironment",
         items=f"variables.environment.filter(item, {begins} || {exactly})",
         field="item.path + '[name=\"' + item.name + '\"].name'",
-        message=text(f"is reserved: the Job sets these prefixes and names itself: {listed}"),
+        message=text(
+            f"is reserved for the Job itself, as {names} and all names that begin with one of "
+            f"{beginnings}"
+        ),
     )
 
 

@@ -138,6 +138,14 @@ def _role_ref(kind: str) -> dict:
     return {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": "r"}
 
 
+_ADMISSION = "admissionregistration.k8s.io/v1"
+_ADMISSION_RULE = {
+    "apiGroups": ["example.io"],
+    "apiVersions": ["v1"],
+    "operations": ["CREATE"],
+    "resources": ["widgets"],
+}
+
 EXAMPLES = (
     Example(_of("v1", "ConfigMap", data={"a": "1"}, binaryData={"b": "dg=="}), "configmaps"),
     Example(_of("v1", "Secret", data={"k": "dg=="}, type="Opaque"), "secrets"),
@@ -228,6 +236,37 @@ EXAMPLES = (
             subjects=[_SUBJECT, {"kind": "User", "name": "somebody"}],
         ),
         "clusterrolebindings",
+        False,
+    ),
+    Example(
+        _of(
+            _ADMISSION,
+            "ValidatingAdmissionPolicy",
+            spec={
+                "failurePolicy": "Ignore",
+                "matchConstraints": {"resourceRules": [_ADMISSION_RULE]},
+                "matchConditions": [{"name": "large", "expression": "object.spec.size > 99"}],
+                "variables": [{"name": "size", "expression": "object.spec.size"}],
+                "validations": [
+                    {"expression": "variables.size < 1", "messageExpression": "'too large'"}
+                ],
+            },
+        ),
+        "validatingadmissionpolicies",
+        False,
+        {"observedGeneration": 1, "typeChecking": {}},
+    ),
+    Example(
+        _of(
+            _ADMISSION,
+            "ValidatingAdmissionPolicyBinding",
+            spec={
+                "policyName": "not-there",
+                "validationActions": ["Warn", "Audit"],
+                "matchResources": {"namespaceSelector": {"matchLabels": {"a": "b"}}},
+            },
+        ),
+        "validatingadmissionpolicybindings",
         False,
     ),
     Example(

@@ -23,6 +23,7 @@ from captfctl.embedded.store import (
     Served,
     WriteOptions,
 )
+from captfctl.embedded.store.kinds.custom import UNCHECKED
 from captfctl.model.core import Namespace
 from captfctl.model.meta import ObjectMeta
 from captfctl.model.resource import Document
@@ -115,7 +116,8 @@ class _Load:
         except DeniedByPolicy as error:
             return [violation(described, cause) for cause in error.problems or error.causes]
         except Invalid as error:
-            causes = [violation(described, cause) for cause in error.causes]
+            told = (cause for cause in error.causes if cause != UNCHECKED)
+            causes = [violation(described, cause) for cause in told]
             return causes or [Violation(described.source, str(error))]
         except ApiError as error:
             return [Violation(described.source, str(error))]

@@ -12,7 +12,6 @@ from captfctl.cluster.errors import (
     Invalid,
     NotFound,
     TooLarge,
-    Unauthorized,
 )
 from captfctl.embedded.store.objects import decode
 from captfctl.embedded.store.policies import Bound, Request, applies, label_selector
@@ -53,16 +52,12 @@ class _Forbidden(DeniedByPolicy, Forbidden):
     pass
 
 
-class _Unauthorized(DeniedByPolicy, Unauthorized):
-    pass
-
-
 class _TooLarge(DeniedByPolicy, TooLarge):
     pass
 
 
 _BY_REASON: Mapping[str, type[DeniedByPolicy]] = {
-    kind.reason: kind for kind in (_Invalid, _Forbidden, _Unauthorized, _TooLarge)
+    kind.reason: kind for kind in (_Invalid, _Forbidden, _TooLarge)
 }
 
 

@@ -10,6 +10,17 @@ from captfctl.embedded.store.strategy import Strategy
 from captfctl.embedded.store.validation import ABSENT, validate
 from captfctl.model.resource import Document
 
+_BLOCKING = frozenset(
+    f"FieldValue{what}"
+    for what in ("NotSupported", "Required", "TooLong", "TooMany", "TypeInvalid")
+)
+"""Violations that the rules in CEL could not be checked with."""
+UNCHECKED = Cause(
+    "<nil>",
+    "Invalid value: null: some validation rules were not checked because the object was invalid; "
+    "correct the existing errors to complete validation",
+)
+
 _TYPE_AND_METADATA = ("apiVersion", "kind", "metadata")
 
 
@@ -52,6 +63,8 @@ class CustomStrategy(Strategy):
         causes: list[Cause] = []
         before = ABSENT if old is None else old
         validate(self.node, document, "", causes, before)
-        if not causes:
+        if not any(cause.reason in _BLOCKING for cause in causes):
             check_rules(self.node, document, "", causes, before)
+        elif self.node.has_rules:
+            causes.append(UNCHECKED)
         return causes
