@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+import msgspec
+
 from captfctl.model.condition_types import (
     FALSE,
     NEGATIVE,
@@ -107,6 +109,14 @@ class Conditions:
         (kind,) = reason.types
         if kind not in self._by_type:
             self.set_reason(reason)
+
+    def move_generation(self, generation: int) -> None:
+        """What was said about the object's generation holds for this one, too."""
+        for kind, condition in self._by_type.items():
+            if condition.observed_generation == self._generation:
+                moved = msgspec.structs.replace(condition, observed_generation=generation)
+                self._by_type[kind] = moved
+        self._generation = generation
 
     def remove(self, kind: Type) -> None:
         """Take the condition off the object."""

@@ -321,6 +321,10 @@ class RestoreJobSucceeded(Reason, types=(Type.RESTORE_JOB_SUCCEEDED,)):
     RESTORE_FAILED = _Row(FALSE, "RestoreFailed", PERSON,
         "The restore failed; the same serial is not tried again while the annotation names it.",
         "Remove the annotation, wait until status.lastRestoredSerial is gone, set it again.")
+    RESTORE_NOT_SUPPORTED = _Row(FALSE, "RestoreNotSupported", PERSON,
+        "A restore is asked for, which this release cannot do.",
+        "Put the Secrets of the state back by hand, and remove the annotation.",
+        event=EventReason.STATE_RESTORE_FAILED)
 
 
 class OutputsValid(Reason, types=(Type.OUTPUTS_VALID,), event=EventReason.OUTPUTS_INVALID):

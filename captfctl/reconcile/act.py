@@ -172,6 +172,8 @@ def _start(p: Pass, decision: Decision, rendered: Rendered) -> Result:
 def _report_start(p: Pass, decision: Decision, rendered: Rendered) -> None:
     run, job = rendered.run, rendered.run.name
     text = f"{run.op} attempt {run.attempt} with image {run.image}: {explain(decision)}"
+    if wanted := rendered.images.instead_of:
+        text += f"; a fallback: image {wanted} cannot be pulled"
     p.record(EventReason.JOB_CREATED.says(text, job=job))
     if run.force_unlock:
         lock = p.kept.lock

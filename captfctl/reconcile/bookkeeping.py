@@ -1,6 +1,9 @@
 """Finished Jobs, read once: what they say about the object (10 §7.2, 11 §8)."""
 
+from captfctl.model import keys
 from captfctl.model.conditions import Type
+from captfctl.model.ops import Op
+from captfctl.model.reasons import RestoreJobSucceeded
 from captfctl.model.status import SourceStatus
 from captfctl.reconcile.context import Pass
 from captfctl.terraform.books.bookkeeping import Bookkeeping, BooksInput, keep_books
@@ -23,8 +26,22 @@ def keep(p: Pass) -> Bookkeeping:
             p.set(kind, value)
     if books.drop_restore_condition:
         p.conditions.remove(Type.RESTORE_JOB_SUCCEEDED)
+    _restore_request(p, books)
     _status(p, books)
     return books
+
+
+def _restore_request(p: Pass, books: Bookkeeping) -> None:
+    """Say that a request for a restore is not acted on, as long as it is there."""
+    told = p.conditions[Type.RESTORE_JOB_SUCCEEDED]
+    if keys.RESTORE_STATE in p.obj.metadata.annotations and books.newest(Op.RESTORE) is None:
+        text = (
+            f"the annotation {keys.RESTORE_STATE} is not acted on: this release cannot restore a "
+            "backup; put the Secrets of the state back by hand, and remove the annotation"
+        )
+        p.conditions.set_reason(RestoreJobSucceeded.RESTORE_NOT_SUPPORTED, text)
+    elif told is not None and told.reason == RestoreJobSucceeded.RESTORE_NOT_SUPPORTED:
+        p.conditions.remove(Type.RESTORE_JOB_SUCCEEDED)
 
 
 def _given(p: Pass) -> BooksInput:

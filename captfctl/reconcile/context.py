@@ -207,6 +207,7 @@ class Pass:
         try:
             if patch and not letting_go:
                 self._patch(patch)
+                status = self._status_of_own_spec(status)
             if status:
                 self._patch({"status": status}, "status")
             if patch and letting_go:
@@ -214,6 +215,19 @@ class Pass:
         except NotFound:
             if not letting_go:
                 raise
+
+    def _status_of_own_spec(self, status: object) -> object:
+        """The status patch after the spec was written. Where that made a new generation, the status
+        is about that one: nobody else can have changed the version that was read."""
+        before, now = self.obj.metadata.generation, self.stored.metadata.generation
+        if before == now:
+            return status
+        self.obj.metadata.generation = now
+        if self.obj.status.observed_generation == before:
+            self.obj.status.observed_generation = now
+        self.conditions.move_generation(now)
+        self.obj.status.conditions = self.conditions.list()
+        return merge_patch(document(self.stored), document(self.obj)).get("status")
 
     def confirm(self) -> None:
         """Read live that the object is still the one this pass read. Raises `Conflict`."""

@@ -13,11 +13,13 @@ DESTROY_IMAGE = "captf.io/destroy-image"
 
 @dataclass(frozen=True, slots=True)
 class Images:
-    """The image to run, and what to try when it cannot be pulled."""
+    """The image to run, and what to try when it cannot be pulled. `instead_of`: the image that
+    would run, if it could be pulled; empty when it is the one that runs."""
 
     image: str
     fallbacks: tuple[str, ...] = ()
     pinned: bool = True
+    instead_of: str = ""
 
 
 def fallback_image(obj: TerraformCluster, records: Records, op: Op | None) -> str:
@@ -38,4 +40,5 @@ def choose(record: Record | None, fallback: str, unpullable: Sequence[str]) -> I
     chosen = next((image for image in candidates if image not in unpullable), candidates[-1])
     rest = candidates[candidates.index(chosen) + 1 :]
     pinned = bool(record is not None and record.digest)
-    return Images(chosen, tuple(rest), pinned)
+    instead_of = candidates[0] if chosen != candidates[0] else ""
+    return Images(chosen, tuple(rest), pinned, instead_of)

@@ -47,7 +47,7 @@ def _generic(before: Condition | None, after: Condition) -> Note | None:
     bad = _warns(before, after)
     if before is None and not bad:
         return None
-    return EventReason.CONDITION_CHANGED.says(describe(after), warning=bad)
+    return _event(after).says(describe(after), warning=bad)
 
 
 def _warns(before: Condition | None, after: Condition) -> bool:
@@ -76,7 +76,7 @@ def _job_condition(before: Condition | None, after: Condition) -> Note | None:
     """Waits, and starts that failed without a Job; a finished Job has its own event."""
     if isinstance(known(after.type, after.reason), WaitReason):
         return _event(after).says(describe(after)) if changed(before, after) else None
-    if after.status != FALSE or after.message.startswith("Job "):
+    if after.message.startswith("Job ") or not _warns(before, after):
         return None
     if after.type != Type.APPLY_JOB_SUCCEEDED:
         return _generic(before, after)

@@ -7,12 +7,14 @@ import pytest
 
 from captfctl.model import keys
 from captfctl.model.capi import Endpoint
-from captfctl.model.conditions import ConditionValue
+from captfctl.model.conditions import Conditions, ConditionValue
+from captfctl.model.reasons import OutputsValid
 from captfctl.model.status import Initialization
 from captfctl.model.terraform import ControlPlaneEndpoint, FailureDomain
 from captfctl.terraform.contract.mapping import EXPORTS_LIMIT, infrastructure_healthy, map_cluster
 from captfctl.terraform.contract.outputs import Health, HealthState, decode_cluster
 from tests.contract_module.objects import capi_cluster, raw, terraform_cluster
+from tests.support.clock import START
 
 ENDPOINT = '{"host": "api.example.com", "port": 6443}'
 RUNNING = {"state": "running", "healthy": True}
@@ -130,6 +132,9 @@ def test_the_warning_comes_once_and_again_with_a_new_generation():
     exports = big_exports(EXPORTS_LIMIT + 1)
     assert reasons(mapped(exports=exports)) == ["ExportsNotPublished"]
     settled = provisioned()
+    read = Conditions([], START, settled.metadata.generation)
+    read.set_reason(OutputsValid.OUTPUTS_VALID)
+    settled.status.conditions = read.list()
     assert mapped(settled, exports=exports).notes == ()
     settled.metadata.generation = 2
     assert reasons(mapped(settled, exports=exports)) == ["ExportsNotPublished"]

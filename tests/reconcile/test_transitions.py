@@ -57,12 +57,12 @@ ONCE_GOOD = [
 
 @pytest.mark.parametrize(("kind", "reason"), ONCE_GOOD)
 def test_a_transition_warns_as_the_table_says(kind: Type, reason: Reason):
-    """A finished Job's outcome is told by the Job, so those need a message without one."""
+    """Of Jobs only problems and waits: a success is told by the Job itself."""
     other = "False" if kind in NEGATIVE else "True"
     before = condition(kind, other, "Before")
     warnings = [warning for _, warning in events(before, condition(kind, reason.status, reason))]
-    told_by_its_job = kind in JOB_TYPES and not reason.bad and not isinstance(reason, WaitReason)
-    assert warnings == ([] if told_by_its_job else [reason.warning])
+    silent = kind in JOB_TYPES and not reason.warning and not isinstance(reason, WaitReason)
+    assert warnings == ([] if silent else [reason.warning])
 
 
 def test_unknown_health_warns_although_it_is_unknown():
@@ -132,6 +132,13 @@ def test_a_start_that_failed_without_a_job_is_said_once_per_message():
     assert events(first, first) == []
     other = condition("ApplyJobSucceeded", "False", "InputsTooLarge", "3 of 1 bytes")
     assert events(first, other) == [("JobFailed", True)]
+
+
+def test_missing_inputs_of_a_check_are_a_warning_once():
+    checked = condition("DriftJobSucceeded", "True", "DriftChecked", "Job captf-c-a")
+    missing = condition("DriftJobSucceeded", "Unknown", "DurableInputsMissing", "no inputs")
+    assert events(checked, missing) == [("ConditionChanged", True)]
+    assert events(missing, missing) == []
 
 
 @pytest.mark.parametrize(

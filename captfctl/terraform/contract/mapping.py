@@ -6,7 +6,7 @@ import msgspec
 
 from captfctl.model import keys
 from captfctl.model.capi import Cluster, Endpoint
-from captfctl.model.conditions import ConditionValue
+from captfctl.model.conditions import ConditionValue, Type, find
 from captfctl.model.events import EventReason, Note
 from captfctl.model.reasons import EndpointAvailable, InfrastructureHealthy
 from captfctl.model.terraform import NO_JSON, FailureDomain, TerraformCluster
@@ -145,11 +145,17 @@ def _exports(obj: TerraformCluster, outputs: ClusterOutputs) -> tuple[msgspec.Ra
 
 
 def _worth_saying(obj: TerraformCluster, just_provisioned: bool) -> bool:
-    """Once: when the exports disappear, and again after every change of the object's spec."""
+    """Once: when the exports disappear, and again after every change of the object's spec.
+
+    The condition of the outputs tells which generation they were read for. The object's
+    `observedGeneration` does not: it moves first, and in passes that read no outputs.
+    """
+    read = find(obj.status.conditions, Type.OUTPUTS_VALID)
     return (
         just_provisioned
         or bool(bytes(obj.status.exports))
-        or obj.status.observed_generation != obj.metadata.generation
+        or read is None
+        or read.observed_generation != obj.metadata.generation
     )
 
 

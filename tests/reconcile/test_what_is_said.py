@@ -1,0 +1,104 @@
+"""What conditions and events say, so that a person knows what is the case and what to do."""
+
+import pytest
+
+from captfctl.model import keys, names
+from captfctl.model.resources import SECRETS
+from captfctl.terraform.state.records import mark_unpullable
+from tests.support.cluster_world import IMAGE, NAME, NAMESPACE, World, annotated, variables
+from tests.support.fake_runner import OUTPUTS
+
+LARGE = {**OUTPUTS, "exports": "y" * 65_537}
+
+
+def notes(world: World, reason: str) -> list[str]:
+    return [note.note for note in world.events.notes if note.reason == reason]
+
+
+# A restore that is asked for.
+
+
+def ask(world: World, serial: str | None) -> None:
+    world.edit(annotated({keys.RESTORE_STATE: serial}))
+
+
+@pytest.mark.parametrize("serial", ["7", "nonsense", ""])
+def test_a_restore_that_is_asked_for_is_said_not_to_be_done_once(ready: World, serial: str):
+    ask(ready, serial)
+    ready.settle()
+    assert ready.reason("RestoreJobSucceeded") == "False/RestoreNotSupported"
+    assert keys.RESTORE_STATE in ready.condition("RestoreJobSucceeded").message
+    assert ready.events.warnings() == ["StateRestoreFailed"]
+    assert ready.job_ops() == ["apply"]
+
+
+def test_without_the_request_the_condition_is_gone(ready: World):
+    ask(ready, "7")
+    ready.settle()
+    ask(ready, None)
+    ready.settle()
+    assert ready.reason("RestoreJobSucceeded") == ""
+    assert ready.events.warnings() == ["StateRestoreFailed"]
+
+
+def test_a_paused_object_says_it_too(ready: World):
+    ready.edit(annotated({keys.PAUSED: "", keys.RESTORE_STATE: "7"}))
+    ready.settle()
+    assert ready.reason("RestoreJobSucceeded") == "False/RestoreNotSupported"
+
+
+def test_an_object_whose_state_is_lost_says_it_too(ready: World):
+    for name in ready.secrets():
+        if name.startswith("tfstate-"):
+            ready.writes.patch(SECRETS, name, NAMESPACE, {"metadata": {"finalizers": None}})
+            ready.door.delete(SECRETS, name, NAMESPACE)
+    ask(ready, "7")
+    ready.settle()
+    assert ready.reason("StateReadable") == "False/StateLost"
+    assert ready.reason("RestoreJobSucceeded") == "False/RestoreNotSupported"
+
+
+# Exports that are too large.
+
+
+def test_exports_that_are_not_published_are_told_again_with_another_spec(world: World):
+    world.apply(outputs=LARGE)
+    world.settle(3)
+    assert len(notes(world, "ExportsNotPublished")) == 1
+    world.edit(variables('{"region":"eu-2"}'))
+    world.settle(3)
+    assert len(notes(world, "ExportsNotPublished")) == 2
+
+
+def test_a_spec_that_changes_while_a_job_runs_is_told_about_afterwards(world: World):
+    world.apply(outputs=LARGE)
+    world.edit(variables('{"region":"eu-2"}'))
+    world.run()
+    told = len(notes(world, "ExportsNotPublished"))
+    world.edit(variables('{"region":"eu-3"}'))
+    world.settle(2)
+    assert len(notes(world, "ExportsNotPublished")) == told
+    world.runner.succeed(world.active_job(), outputs=LARGE)
+    world.settle(2)
+    assert len(notes(world, "ExportsNotPublished")) == told + 1
+
+
+# The image that runs.
+
+
+def test_a_job_with_a_fallback_image_says_so(ready: World):
+    """The digest that was applied cannot be pulled, so the tag runs."""
+    ready.delete()
+    record = ready.secret(names.applied_record("TerraformCluster", NAME))
+    digest = record.metadata.annotations[keys.IMAGE_DIGEST]
+    mark_unpullable(ready.door, ready.owner, digest, ready.clock.now())
+    ready.run()
+    (note,) = notes(ready, "JobCreated")
+    assert f"with image {IMAGE}" in note
+    assert note.endswith(f"a fallback: image {digest} cannot be pulled")
+
+
+def test_a_job_with_the_wanted_image_says_nothing_of_it(ready: World):
+    ready.delete()
+    ready.run()
+    assert "fallback" not in notes(ready, "JobCreated")[0]
