@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from captfctl.embedded.described.yamltext import Place
 from captfctl.errors import InputError, Source
+from captfctl.kubeyaml import Place
 from captfctl.model.resource import Document, Resource
 
 Identity = tuple[str, str, str, str]

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from captfctl.embedded.described.objects import Violation
 from captfctl.embedded.described.reading import Text
-from captfctl.embedded.described.yamltext import Json, Parsed, Place, Problem, documents
 from captfctl.errors import Source
+from captfctl.kubeyaml import Json, Parsed, Place, Problem, documents
 from captfctl.model.resource import Document
 
 

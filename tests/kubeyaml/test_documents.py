@@ -9,7 +9,7 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from captfctl.embedded.described.yamltext import MAX_DEPTH, MAX_EXPANDED, documents
+from captfctl.kubeyaml import MAX_DEPTH, MAX_EXPANDED, documents
 
 
 def parse(text):
