@@ -17,5 +17,11 @@ def known_kinds(clock: Clock) -> EmbeddedStore:
 
 
 def read_objects(files: list[str], store: EmbeddedStore) -> DescribedSet:
-    """The objects, also put into the store. Raises `BadInput` with everything that is wrong."""
-    return load(files, store, stdin=sys.stdin.buffer)
+    """The objects, also put into the store. What may not be what was meant is told.
+
+    Raises `BadInput` with everything that is wrong.
+    """
+    described = load(files, store, stdin=sys.stdin.buffer)
+    for warning in described.warnings:
+        sys.stderr.write(f"Warning: {warning}\n")
+    return described

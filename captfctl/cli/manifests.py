@@ -41,9 +41,9 @@ def command(
       captfctl manifests --image registry.example.com/captfctl:v0.1.0 |
         kubectl apply --server-side -f -
     """
-    from captfctl.cli.output import to_yaml
     from captfctl.install.manifests import manifests
     from captfctl.install.workload import InstallOptions
+    from captfctl.kubeyaml import to_yaml
 
     for option, value in (("--namespace", namespace), ("--watch-namespace", watch_namespace)):
         if value and not _DNS_LABEL.fullmatch(value):

@@ -47,24 +47,13 @@ def show(listing: Listing, format_: Format, *, single: bool = False) -> None:
         case Format.JSON:
             text = json.dumps(_document(listing, single), indent=2, ensure_ascii=False) + "\n"
         case Format.YAML:
+            from captfctl.kubeyaml import to_yaml
+
             text = to_yaml(_document(listing, single))
         case _:
             text = _table(listing, wide=format_ is Format.WIDE)
     sys.stdout.write(text)
     sys.stdout.flush()
-
-
-def to_yaml(document: Any) -> str:
-    """The document as YAML, keys in their order, nothing wrapped."""
-    from ruamel.yaml import YAML
-
-    yaml = YAML(typ="safe", pure=True)
-    yaml.default_flow_style = False
-    yaml.width = 4096
-    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
-    stream = io.StringIO()
-    yaml.dump(document, stream)
-    return stream.getvalue()
 
 
 def _document(listing: Listing, single: bool) -> Any:

@@ -23,10 +23,9 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from captfctl.errors import CaptfError, InputError, Source
+from captfctl.kubeyaml import Parsed, Place, Problem, documents
 from runner import wire
 
 _FIELDS = ("module", "providers", "runtime")
@@ -320,21 +319,19 @@ def _read(path: Path) -> dict[str, Entry]:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as problem:
         raise _unreadable(path, problem) from None
-    try:
-        document = YAML(typ="rt").load(text)
-    except MarkedYAMLError as problem:
-        line = problem.problem_mark.line + 1 if problem.problem_mark else 0
-        raise InputError(
-            f"not YAML: {problem.problem}", where=str(Source(str(path), line))
-        ) from None
-    except YAMLError as problem:
-        raise InputError(f"not YAML: {problem}", where=str(path)) from None
-    return _entries(document, path)
+    problems: list[Problem] = []
+    found = [parsed for parsed in documents(text, problems) if parsed.value is not None]
+    for wrong in problems:
+        where = str(Source(str(path), wrong.line))
+        raise InputError(f"{wrong.path}: {wrong.message}".removeprefix(": "), where=where)
+    if len(found) > 1:
+        where = str(Source(str(path), found[1].place.line))
+        raise InputError("an image table is one document: remove the line ---", where=where)
+    return _entries(found[0], path) if found else {}
 
 
-def _entries(document: Any, path: Path) -> dict[str, Entry]:
-    if document is None:
-        return {}
+def _entries(parsed: Parsed, path: Path) -> dict[str, Entry]:
+    document, place = parsed.value, parsed.place
     if not isinstance(document, dict):
         raise InputError(
             "an image table maps image references to directories",
@@ -343,13 +340,13 @@ def _entries(document: Any, path: Path) -> dict[str, Entry]:
         )
     base = path.absolute().parent
     return {
-        str(reference): _entry(str(reference), row, base, _at(document, reference, path))
+        reference: _entry(reference, row, base, _at(place, reference, path))
         for reference, row in document.items()
     }
 
 
-def _at(mapping: Any, key: Any, path: Path) -> str:
-    return str(Source(str(path), mapping.lc.key(key)[0] + 1))
+def _at(mapping: Place, key: str, path: Path) -> str:
+    return str(Source(str(path), mapping.below[key].line))
 
 
 def _entry(reference: str, row: Any, base: Path, where: str) -> Entry:

@@ -23,7 +23,7 @@ MAX_EXPANDED = 100_000
 class Place:
     """Where a value stands: the line (1-based) of its key, and the places of what is in it.
 
-    `odd` and `odd_key` say how the value and its key differ from what YAML 1.2 makes of their texts.
+    `odd` and `odd_key` say how the value and its key differ from what YAML 1.2 makes of them.
     """
 
     line: int
@@ -110,7 +110,9 @@ class Builder:
         """`odd`: how the value differs from what most readers of the text expect."""
         self._add(value, Place(self._line(line), odd=odd), 1, anchor)
 
-    def key(self, key: str, line: int, *, odd: str = "") -> None:
+    def key(self, key: str, line: int, *, anchor: str | None = None, odd: str = "") -> None:
+        if anchor is not None:
+            self._anchors[anchor] = (key, Place(line), 1)
         parent = self._stack[-1]
         parent.waiting, parent.key, parent.key_line, parent.odd_key = False, key, line, odd
         if key in parent.value and key not in parent.merged:

@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from captfctl.kubeyaml.building import Builder, Parsed, Problem, TextError
-from captfctl.kubeyaml.scalars import Scalar, json_number, plain, surprise
+from captfctl.kubeyaml.scalars import Scalar, json_number, plain, plain_key, surprise
 
 _TAG = "tag:yaml.org,2002:"
 _BYTE_ORDER_MARK = "\ufeff"
@@ -22,6 +22,7 @@ _LOOKED_AT = 4096
 """Characters in which kubectl looks for the `{` of JSON."""
 
 _JSON_SPACE = " \t\r\n"
+_JSON_SPACES = frozenset(_JSON_SPACE)
 _BLANK = re.compile(r"[^\S\n]*\n?")
 _SEPARATOR = re.compile(r"^---([^\n]*)\n?", re.MULTILINE)
 _INNER_MARK = re.compile(rf"(?:^|[\n\r\x85\u2028\u2029]){_BYTE_ORDER_MARK}")
@@ -44,24 +45,25 @@ def documents(text: str, problems: list[Problem]) -> Iterator[Parsed]:
     """
     text = text.removeprefix(_BYTE_ORDER_MARK)
     builder = Builder(problems)
-    position = 0
+    position, line = 0, 1
     if text[:_LOOKED_AT].lstrip().startswith("{"):
         count = 0
         while (end := _end_of_json(text, position)) is not None:
-            line = text.count("\n", 0, position) + 1
             yield from _guarded(builder, problems, _json_events(text[position:end], line, builder))
+            line += text.count("\n", position, end)
             position, count = end, count + 1
         rest = text[position:].lstrip(_JSON_SPACE)
         if not rest:
             return
-        if blank := _BLANK.match(text, position):
-            position = blank.end()
         if count > 1:
-            line = text.count("\n", 0, len(text) - len(rest)) + 1
+            line += text.count("\n", position, len(text) - len(rest))
             problems.append(Problem(line, "", "this is not JSON, as all before it is"))
             return
-    for part, line in _parts(text, position, problems):
-        yield from _guarded(builder, problems, _yaml_events(part, line, builder))
+        if blank := _BLANK.match(text, position):
+            line += blank[0].count("\n")
+            position = blank.end()
+    for part, first_line in _parts(text, position, line, problems):
+        yield from _guarded(builder, problems, _yaml_events(part, first_line, builder))
 
 
 def _guarded(
@@ -76,9 +78,10 @@ def _guarded(
 
 def _end_of_json(text: str, position: int) -> int | None:
     """Where the JSON value ends that begins at or after `position`; None when there is none."""
-    begin = len(text) - len(text[position:].lstrip(_JSON_SPACE))
+    while text[position : position + 1] in _JSON_SPACES:
+        position += 1
     try:
-        return int(_JSON.raw_decode(text, begin)[1])
+        return int(_JSON.raw_decode(text, position)[1])
     except ValueError:
         return None
     except RecursionError:
@@ -138,13 +141,14 @@ def _json_scalar(token: str, line: int, builder: Builder) -> Scalar:
         return None
 
 
-def _parts(text: str, position: int, problems: list[Problem]) -> Iterator[tuple[str, int]]:
-    """What stands between the separators, and the number of its first line.
+def _parts(
+    text: str, position: int, line: int, problems: list[Problem]
+) -> Iterator[tuple[str, int]]:
+    """What stands between the separators from `position`, in `line`, on; each with its first line.
 
     A separator with nothing before it belongs to what follows it.
     """
     start = position
-    line = text.count("\n", 0, position) + 1
     for match in _SEPARATOR.finditer(text, position):
         after = match[1].strip()
         if after and not after.startswith("#"):
@@ -169,7 +173,7 @@ def _yaml_events(text: str, line: int, builder: Builder) -> Iterator[Parsed]:
     """`text` begins in `line` and holds one document, or none."""
     if not text.strip():
         return
-    if mark := _INNER_MARK.search(text):
+    if _BYTE_ORDER_MARK in text and (mark := _INNER_MARK.search(text)):
         at = line + text.count("\n", 0, mark.end())
         raise TextError(at, "a byte order mark (U+FEFF) stands in the middle of a document")
     parser = _PARSER(text)
@@ -191,7 +195,7 @@ def _yaml_events(text: str, line: int, builder: Builder) -> Iterator[Parsed]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         context = f" ({error.context})" if error.context else ""
-        at = mark.line + line if mark else line
+        at = line + min(mark.line, text.count("\n") - 1) if mark else line
         raise TextError(at, f"this is not YAML: {error.problem}{context}") from None
     except yaml.YAMLError as error:
         position = getattr(error, "position", None)
@@ -230,25 +234,16 @@ def _key(event: Any, line: int, builder: Builder) -> None:
     if event.value == "<<" and not event.style and event.implicit[0]:
         builder.merge_key(line)
         return
+    key: str = event.value
+    odd = ""
     try:
-        value, odd = _resolved(event)
+        value = key if event.style and not event.tag else _resolved(event)[0]
+        if value is not key:
+            key = plain_key(key)
+            odd = surprise(event.value, value)
     except ValueError as error:
-        builder.problem(line, f"key {event.value!r}: {error}", builder.container_path)
-        value, odd = event.value, ""
-    if value is None or isinstance(value, float):
-        message = f"key {event.value!r} is not text: put it in quotes"
-        builder.problem(line, message, builder.container_path)
-    builder.key(_as_key(value, event.value), line, odd=odd)
-
-
-def _as_key(value: Scalar, text: str) -> str:
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case int():
-            return str(value)
-        case _:
-            return value if isinstance(value, str) else text
+        builder.problem(line, f"key {event.value!r} {error}", builder.container_path)
+    builder.key(key, line, anchor=event.anchor, odd=odd)
 
 
 def _scalar(event: Any, line: int, builder: Builder) -> tuple[Scalar, str]:
@@ -260,13 +255,13 @@ def _scalar(event: Any, line: int, builder: Builder) -> tuple[Scalar, str]:
 
 
 def _resolved(event: Any) -> tuple[Scalar, str]:
-    """The value of a scalar, and how it is odd. Raises `ValueError` saying what is wrong with it."""
+    """The value of a scalar, and how it is odd. Raises `ValueError` saying what is wrong."""
     text: str = event.value
     if event.tag in (None, "!"):
         if event.style or event.tag == "!":
             return text, ""
         value = plain(text)
-        return value, surprise(text, value)
+        return value, "" if value is text else surprise(text, value)
     kind = event.tag.removeprefix(_TAG)
     if kind == "str":
         return text, ""

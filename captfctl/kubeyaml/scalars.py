@@ -39,10 +39,7 @@ _LONG = 80
 
 _INT64 = 2**63
 _UINT64 = 2**64
-_PLAIN_DIGITS = 1e21
-"""From here on JSON is written with an exponent, and read as a fraction."""
-
-_TOO_LARGE = "kubectl rounds a number that does not fit into 64 bits: put it in quotes"
+_TOO_LARGE = "kubectl rounds a number of so many digits: put it in quotes"
 
 
 def plain(text: str) -> Scalar:
@@ -57,17 +54,28 @@ def plain(text: str) -> Scalar:
     return text
 
 
+def plain_key(text: str) -> str:
+    """The key that plain `text` is to kubectl. Raises `ValueError` when it is none.
+
+    Fractions are refused: kubectl makes 1.1 of the keys 1.1 and 1.10.
+    """
+    value = plain(text)
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int() if _INTEGER.fullmatch(text.replace("_", "")):
+            return str(value)
+        case str():
+            return value
+    raise ValueError("is not text: put it in quotes")
+
+
 def surprise(text: str, value: Scalar) -> str:
     """How `value` differs from what YAML 1.2 makes of plain `text`; empty when it does not."""
     if isinstance(value, bool):
         return "" if text in _AS_EVERYWHERE else f"{text} is read as {str(value).lower()}"
-    if value is None or not text or text[0] not in _NUMERIC:
+    if value is None or isinstance(value, str) or _in_yaml_1_2(text) == value:
         return ""
-    expected = _in_yaml_1_2(text)
-    if expected == value:
-        return ""
-    if isinstance(value, str):
-        return "" if isinstance(expected, str) else "this is read as text"
     found = _INTEGER.fullmatch(text.replace("_", ""))
     base = _BASES[found.lastgroup] if found and found.lastgroup else 10
     return "this is read as a number" + ("" if base == 10 else f" in base {base}")
@@ -83,9 +91,9 @@ def integer(text: str) -> int:
 
 def fraction(number: float) -> int | float:
     """A finite number as it comes out of kubectl, which writes whole ones without a point."""
-    if not number.is_integer() or abs(number) >= _PLAIN_DIGITS:
+    if not number.is_integer() or abs(number) >= _INT64:
         return number
-    return integer(f"{Decimal(repr(number)):f}".partition(".")[0])
+    return int(Decimal(repr(number)))
 
 
 def json_number(text: str) -> int | float:
@@ -116,6 +124,8 @@ def _number(text: str) -> int | float | str:
         return text
     if is_float:
         number = float(digits)
+        if _CORE_DECIMAL.fullmatch(digits) and int(digits[:_LONG]) != number:
+            raise ValueError(_TOO_LARGE)
         return text if math.isinf(number) else fraction(number)
     if found := _SIGNED_BINARY.fullmatch(digits):
         return int(found[1], 2)

@@ -14,7 +14,7 @@ _BASE: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 class _Dumper(_BASE):  # type: ignore[misc]
     """Puts in quotes what kubectl, or a reader of YAML 1.1, would take for something but text."""
 
-    def ignore_aliases(self, data: Any) -> bool:
+    def ignore_aliases(self, _data: Any) -> bool:
         return True
 
 

@@ -103,11 +103,11 @@ def test_keys_with_dots_slashes_and_indexes_are_found(store):
           ownerReferences:
           - apiVersion: v1
             kind: X
-            name: n
+            name: m
             uid: u
         data:
           a.b: x
-          a: y
+          a: z
         """,
     )
     lines = {
@@ -508,8 +508,50 @@ def test_a_value_out_of_an_enumeration_lists_the_values(store):
     assert "Retain" in message and "Destroy" in message
 
 
-def test_a_boolean_written_in_an_older_way_says_how_to_write_it(store):
-    (message,) = refusals(store, CLUSTER + "      adoptRetainedState: yes\n")
+def warnings(store, text):
+    return [f"{w.source.line}: {w.field}: {w.message}" for w in loaded(store, text).warnings]
+
+
+def test_a_variable_that_kubectl_takes_for_something_else_is_told_with_its_line(store):
+    told = warnings(
+        store,
+        CLUSTER
+        + "      variables:\n        zone: no\n        list: [a, {port: 0777}]\n        on: x\n",
+    )
+    assert [one.partition(", ")[0] for one in told] == [
+        "11: spec.variables.zone: no is read as false",
+        "12: spec.variables.list[1].port: this is read as a number in base 8",
+        "13: spec.variables.true: on is read as true",
+    ]
+
+
+def test_a_field_whose_type_is_known_is_not_told(store):
+    assert warnings(store, CLUSTER + "      adoptRetainedState: yes\n") == []
+
+
+def test_what_is_warned_of_is_never_quoted_when_it_may_be_secret(store):
+    told = warnings(store, CLUSTER + "      variables: {pin: 0b1101, code: 0777_1}\n")
+    assert len(told) == 2
+    assert "1101" not in str(told) and "0777" not in str(told)
+
+
+def test_a_dangling_link_in_a_directory_is_told_with_its_path(store, files):
+    files(one=CLUSTER)
+    (files.path / "two.yaml").symlink_to("gone/away.yaml")
+    with pytest.raises(BadInput) as refused:
+        load(["."], store)
+    (message,) = map(str, refused.value.violations)
+    assert message.startswith("two.yaml: ") and "gone/away.yaml" in message
+
+
+def test_a_link_to_itself_in_a_directory_is_told_with_its_path(store, files):
+    (files.path / "two.yaml").symlink_to("two.yaml")
+    with pytest.raises(BadInput, match=r"two\.yaml"):
+        load(["."], store)
+
+
+def test_a_boolean_in_quotes_says_how_to_write_it(store):
+    (message,) = refusals(store, CLUSTER + "      adoptRetainedState: 'yes'\n")
     assert message.startswith("10: spec.adoptRetainedState:")
     assert "true or false" in message
 

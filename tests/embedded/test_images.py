@@ -134,7 +134,7 @@ def test_paths_in_the_table_are_relative_to_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
-        ("a: [\n", 2, "not YAML"),
+        ("a: [\n", 1, "not YAML"),
         ("- a\n", 1, "maps image references"),
         ("a:\n  module: m\nb:\n  modul: m\n", 3, "no field 'modul'"),
         ("a:\n  runtime: tofu\n", 1, "'module' is missing"),

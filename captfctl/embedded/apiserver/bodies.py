@@ -12,7 +12,7 @@ import msgspec
 
 from captfctl.cluster.errors import BadRequest, UnsupportedMediaType
 from captfctl.embedded.apiserver import protobuf
-from captfctl.embedded.described.yamltext import MAX_DEPTH, Problem, documents
+from captfctl.kubeyaml import MAX_DEPTH, Problem, documents
 
 JSON = "application/json"
 YAML = "application/yaml"

@@ -20,6 +20,7 @@ from captfctl.embedded.store.pruning import prune
 from captfctl.embedded.store.registry import Registry, Served
 from captfctl.embedded.store.validation import validate
 from captfctl.errors import Source
+from captfctl.kubeyaml import Place
 from captfctl.model.resource import Document
 
 _TYPE_META = ("apiVersion", "kind", "metadata")
@@ -72,6 +73,33 @@ def check_metadata(described: Described, served: Served) -> Iterator[Violation]:
     """Names, labels and annotations that no object may have. The types must be right."""
     for cause in metadata_causes(described.document["metadata"], served.strategy.name_rule):
         yield violation(described, cause)
+
+
+def oddities(described: Described, served: Served) -> Iterator[Violation]:
+    """Values and keys that kubectl reads otherwise than YAML 1.2, where no type says what is meant.
+
+    `on` for a boolean field or `0644` for a number are what they seem to be; as a variable they
+    may have been meant as text.
+    """
+    yield from _oddities(described, described.root, served.schema, "")
+
+
+def _oddities(
+    described: Described, place: Place, node: Node | None, path: str
+) -> Iterator[Violation]:
+    for key, below in place.below.items():
+        if isinstance(key, int):
+            known, child = node.items if node else None, f"{path}[{key}]"
+        else:
+            known, child = node.of(key) if node else None, f"{path}.{key}" if path else key
+        where = Source(described.file, below.line)
+        if below.odd_key:
+            message = f"{below.odd_key}, as by kubectl: put the key in quotes if it is not meant"
+            yield Violation(where, message, child)
+        if below.odd and (known is None or not known.type):
+            message = f"{below.odd}, as by kubectl: put it in quotes if text is meant"
+            yield Violation(where, message, child)
+        yield from _oddities(described, below, known, child)
 
 
 def _check(

@@ -6,7 +6,13 @@ from typing import BinaryIO
 
 from captfctl.clock import Clock
 from captfctl.cluster.errors import AlreadyExists, ApiError, Invalid
-from captfctl.embedded.described.checking import check, check_metadata, resolve, violation
+from captfctl.embedded.described.checking import (
+    check,
+    check_metadata,
+    oddities,
+    resolve,
+    violation,
+)
 from captfctl.embedded.described.objects import (
     BadInput,
     Described,
@@ -71,6 +77,7 @@ class _Load:
         self._store = store
         self._namespace = namespace
         self._violations: list[Violation] = []
+        self._warnings: list[Violation] = []
         self._seen: dict[Identity, Described] = {}
 
     def run(self, paths: Iterable[str], stdin: BinaryIO | None, recursive: bool) -> DescribedSet:
@@ -85,7 +92,8 @@ class _Load:
         if self._violations:
             raise BadInput(sorted(self._violations, key=_order))
         place = {id(candidate.root): index for index, candidate in enumerate(found)}
-        return DescribedSet(tuple(sorted(self._seen.values(), key=lambda d: place[id(d.root)])))
+        objects = sorted(self._seen.values(), key=lambda described: place[id(described.root)])
+        return DescribedSet(tuple(objects), tuple(sorted(self._warnings, key=_order)))
 
     def _take(self, candidate: Candidate) -> None:
         resolved = resolve(candidate, self._store.registry, self._namespace, self._violations)
@@ -97,6 +105,7 @@ class _Load:
             message = f"this {candidate.kind} is described twice, first at {first.source}"
             self._violations.append(candidate.violation(message, "metadata.name"))
             return
+        self._warnings += oddities(described, served)
         wrong = list(check(described, served))
         if wrong and not any(v.field.startswith("metadata") for v in wrong):
             wrong += check_metadata(described, served)

@@ -72,9 +72,10 @@ class Described:
 
 @dataclass(frozen=True, slots=True)
 class DescribedSet:
-    """All objects of the files, in their order."""
+    """All objects of the files, in their order, and what may not be what was meant in them."""
 
     objects: tuple[Described, ...]
+    warnings: tuple[Violation, ...] = ()
     _by_identity: dict[tuple[str, str, str], Described] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -52,12 +52,8 @@ def candidates(text: Text, violations: list[Violation]) -> Iterator[Candidate]:
 
 def _flat(parsed: Parsed, file: str, violations: list[Violation]) -> Iterator[Candidate]:
     value, place = parsed.value, parsed.place
-    items = value.get("items") if isinstance(value, dict) else None
-    is_list = isinstance(value, dict) and str(value.get("kind", "")).endswith("List")
-    if is_list and isinstance(items, list):
-        places = place.below["items"].below
-        for index, item in enumerate(items):
-            yield from _flat(Parsed(item, places[index]), file, violations)
+    if isinstance(value, dict) and "items" in value:
+        yield from _items(value, place, file, violations)
         return
     wrong = list(_shape(value, place))
     if wrong:
@@ -66,6 +62,27 @@ def _flat(parsed: Parsed, file: str, violations: list[Violation]) -> Iterator[Ca
         )
     else:
         yield Candidate(value, file, place)
+
+
+def _items(
+    value: Document, place: Place, file: str, violations: list[Violation]
+) -> Iterator[Candidate]:
+    """What has `items` is a list to kubectl, whatever its kind. Those of a typed list are of its
+    kind when they name none."""
+    wrong = list(_text(value, place, "kind", "kind"))
+    items = [] if value["items"] is None else value["items"]
+    if not isinstance(items, list):
+        message = f"must be a list, not {_called(items)}"
+        wrong.append((place.below["items"].line, "items", message))
+    if wrong:
+        violations.extend(Violation(Source(file, line), text, path) for line, path, text in wrong)
+        return
+    places = place.below["items"].below
+    kind = value["kind"].removesuffix("List")
+    for index, item in enumerate(items):
+        if isinstance(item, dict) and kind and not item.get("kind") and not item.get("apiVersion"):
+            item = {**item, "apiVersion": value.get("apiVersion"), "kind": kind}
+        yield from _flat(Parsed(item, places[index]), file, violations)
 
 
 def _shape(value: Json, place: Place) -> Iterator[tuple[int, str, str]]:

@@ -1,6 +1,8 @@
 """Files, directories and standard input as texts."""
 
+import codecs
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,13 +62,26 @@ def _files(path: Path, violations: list[Violation], recursive: bool) -> list[Pat
     except OSError as error:
         violations.append(_unreadable(path, error))
         return []
+    before = len(violations)
     described = (entry for entry in entries if entry.suffix in SUFFIXES)
-    files = [entry for entry in described if os.path.isfile(entry)]  # noqa: PTH113
-    if not files:
+    files = [entry for entry in described if _is_file(entry, violations)]
+    if not files and len(violations) == before:
         hint = "" if recursive else " (directories in it are not read)"
         message = f"the directory holds no *.yaml, *.yml or *.json{hint}"
         violations.append(Violation(Source(str(path)), message))
     return files
+
+
+def _is_file(entry: Path, violations: list[Violation]) -> bool:
+    """Of something in a directory. What cannot be told goes to `violations`."""
+    try:
+        return stat.S_ISREG(entry.stat().st_mode)
+    except FileNotFoundError:
+        target = f": it links to {entry.readlink()}" if entry.is_symlink() else ""
+        violations.append(Violation(Source(str(entry)), f"the file does not exist{target}"))
+    except OSError as error:
+        violations.append(_unreadable(entry, error))
+    return False
 
 
 def _file(file: Path, violations: list[Violation]) -> Iterator[Text]:
@@ -94,10 +109,17 @@ def _text(name: str, content: bytes, violations: list[Violation]) -> Iterator[Te
         violations.append(Violation(Source(name), f"it is larger than {limit} MiB: split it"))
         return
     try:
-        yield Text(name, content.decode("utf-8-sig"))
+        yield Text(name, content.decode(_encoding(content)))
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         violations.append(Violation(Source(name, line), "it is not UTF-8 text"))
+
+
+def _encoding(content: bytes) -> str:
+    """UTF-8, or UTF-16 where a byte order mark says so: some programs of Windows write that."""
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    return "utf-8-sig"
 
 
 def _unreadable(path: Path, error: OSError) -> Violation:
