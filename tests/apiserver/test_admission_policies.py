@@ -5,8 +5,8 @@ import uuid
 
 import pytest
 
-from captfctl.cli.output import to_yaml
 from captfctl.install.policies import policies
+from captfctl.kubeyaml import to_yaml
 from captfctl.model.crds import crds
 
 pytestmark = pytest.mark.kubectl
