@@ -1,6 +1,5 @@
 """What the reference says in tables is what the code has."""
 
-import ast
 import re
 from collections.abc import Iterator
 from dataclasses import fields
@@ -21,7 +20,7 @@ from captfctl.model.ops import Op
 from captfctl.model.terraform import JobPolicy, TerraformClusterSpec
 from runner.options import GLOBAL_FLAGS
 from runner.run_options import RUN_FLAGS
-from tests.docs.pages import REFERENCE, ROOT
+from tests.docs.pages import REFERENCE
 
 _NOT_FLAGS = {"lease_namespace", "identity"}
 
@@ -123,18 +122,3 @@ def test_every_field_stands_there(heading, kind):
     described = {name.partition(".")[0] for name in _named("api.md", heading)}
 
     assert {field.encode_name for field in msgspec.structs.fields(kind)} - described == set()
-
-
-def test_every_event_of_the_manager_stands_there():
-    described = _named("conditions-and-events.md", "Events of the manager")
-
-    assert set(_reasons_of_notes()) - described == set()
-
-
-def _reasons_of_notes() -> Iterator[str]:
-    """The reasons of the notes that are made anywhere in the code."""
-    for file in (ROOT / "captfctl").rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text())):
-            match node:
-                case ast.Call(func=ast.Name(id="Note"), args=[ast.Constant(value=str(reason)), *_]):
-                    yield reason
