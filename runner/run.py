@@ -226,14 +226,14 @@ class Run:
         """End the run because a step failed."""
         context = self._context
         interrupted = self._supervisor.cancelled
-        shown = output.ui.diagnostics if output.ui is not None else ()
         tail = summary.of_step(
             step.name,
             ended,
             output.stderr.last(),
             context.redactor,
             validation=b"".join(output.captured()),
-            diagnostics=shown,
+            shown=output.ui.diagnostics if output.ui is not None else (),
+            crash=output.crash(),
         )
         resources = output.ui.failing_resources() if output.ui is not None else ()
         self._step_failed(record, tail)
@@ -335,6 +335,10 @@ class _Output:
         self._captured = streams.Captured(logged if step.log else None) if step.capture else None
         self.stdout: Consumer = self.ui or self._captured or logged
         self.stderr = streams.Tail(streams.Logged(redactor, err))
+
+    def crash(self) -> bytes:
+        """The line that a crash of the runtime began with; empty without one."""
+        return self.stderr.crash or (self.ui.crash if self.ui is not None else b"")
 
     def captured(self) -> Iterator[bytes]:
         """What the step printed, in pieces, when it is captured."""

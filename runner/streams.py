@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from runner.redact import Redactor
 from runner.sinks import Sink
+from runner.text import first_crash
 
 TAIL_BYTES = 65536
 _FOREVER = float("inf")
@@ -68,21 +69,36 @@ class Captured:
 
 
 class Tail:
-    """Copies a stream to the log and keeps its last 64 KiB, unredacted, for the summary."""
+    """Copies a stream to the log and keeps its last 64 KiB, unredacted, for the summary.
+
+    The line that a crash begins with is kept, too: the stacks that follow may be far longer.
+    """
 
     def __init__(self, logged: Logged) -> None:
+        self.crash = b""
         self._logged = logged
         self._kept = bytearray()
+        self._searched = 0
 
     def feed(self, data: bytes) -> None:
         """Take the next bytes."""
         self._kept += data
+        self._look_for_crash(self._kept.rfind(b"\n") + 1)
         if len(self._kept) > 2 * TAIL_BYTES:
-            del self._kept[:-TAIL_BYTES]
+            gone = len(self._kept) - TAIL_BYTES
+            del self._kept[:gone]
+            self._searched = max(self._searched - gone, 0)
         self._logged.feed(data)
+
+    def _look_for_crash(self, end: int) -> None:
+        """In the lines up to `end` that were not looked through before."""
+        if not self.crash and end > self._searched:
+            self.crash = first_crash(bytes(memoryview(self._kept)[self._searched : end]))
+            self._searched = end
 
     def close(self) -> None:
         """The stream has ended."""
+        self._look_for_crash(len(self._kept))
         self._logged.close()
 
     def due(self) -> float:

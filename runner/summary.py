@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from runner import ui, wire
+from runner import diagnostics, wire
+from runner.diagnostics import Diagnostic
 from runner.execute import Ended
 from runner.redact import Redactor
 from runner.text import cut, listed_within, without_ansi
@@ -17,21 +18,23 @@ def of_step(
     redactor: Redactor,
     *,
     validation: bytes = b"",
-    diagnostics: Sequence[ui.Diagnostic] = (),
+    shown: Sequence[Diagnostic] = (),
+    crash: bytes = b"",
 ) -> str:
-    """The error lines of a failed step; else what is known about its end.
+    """Why a step failed, the most telling line first.
 
-    `validation` is the captured output of `validate`, `diagnostics` the errors of the JSON UI.
+    `validation` is the captured output of `validate`, `shown` the errors of the JSON UI, `crash`
+    the line that a crash of the runtime or of a provider began with.
     """
-    found: Sequence[ui.Diagnostic] = diagnostics
-    if name == wire.VALIDATE:
-        found = ui.validation_errors(validation)
-    lines = [diagnostic.headline() for diagnostic in found] or _error_lines(stderr, redactor)
-    if not lines:
-        if ended.error:
-            lines = [f"{name} {ended.error}"]
-        else:
-            lines = [f"{name} failed with exit code {ended.exit}; see the Job's log"]
+    found = diagnostics.of_validation(validation) if name == wire.VALIDATE else shown
+    # A secret at the end of what was kept may have been cut off.
+    found = found or diagnostics.of_text(_decoded(redactor.redact_cut(stderr)))
+    lines = [_decoded(crash)] if crash else []
+    lines += [item.redacted(redactor.redact_text).headline() for item in found]
+    if not lines and ended.error:
+        lines = [f"{name} {ended.error}"]
+    elif not lines:
+        lines = [f"{name} failed with exit code {ended.exit}; see the Job's log"]
     return cut(redactor.redact_text("\n".join(lines)), LONGEST)
 
 
@@ -51,8 +54,5 @@ def plan_changed(approved: str, found: wire.Plan) -> str:
     return cut(text, LONGEST)
 
 
-def _error_lines(stderr: bytes, redactor: Redactor) -> list[str]:
-    """Lines of standard error that start with `Error: `, secrets replaced before the choice."""
-    text = without_ansi(redactor.redact_cut(stderr)).decode("utf-8", "replace")
-    lines = (line.rstrip("\r") for line in text.split("\n"))
-    return [line for line in lines if line.startswith("Error: ")]
+def _decoded(data: bytes) -> str:
+    return without_ansi(data).decode("utf-8", "replace")

@@ -13,6 +13,14 @@ def cut(text: str, size: int) -> str:
     return data[:size].decode("utf-8", "ignore") if len(data) > size else text
 
 
+def first_crash(data: bytes) -> bytes:
+    """The first whole line that says that a program written in Go crashed; empty without one."""
+    if b"panic: " not in data and b"fatal error: " not in data:
+        return b""
+    found = re.search(rb"^(?:panic|fatal error): [^\r\n]+(?=[\r\n]|$)", data, re.MULTILINE)
+    return found[0] if found else b""
+
+
 def without_ansi(data: bytes) -> bytes:
     """The bytes without colours and other terminal sequences."""
     return re.sub(_ANSI, b"", data) if b"\x1b" in data else data

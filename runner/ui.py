@@ -6,12 +6,12 @@ the error diagnostics, the resources that failed, and the counts of the closing 
 
 import json
 import re
-from typing import NamedTuple
 
 from runner import wire
+from runner.diagnostics import Diagnostic, member, text_of
 from runner.redact import Redactor
 from runner.sinks import Sink
-from runner.text import Lines, cut, first_line, without_ansi
+from runner.text import Lines, cut, first_crash, first_line, without_ansi
 
 LONGEST_LINE = 1 << 20
 _LONGEST_COUNTS_LINE = 512
@@ -24,46 +24,6 @@ _APPLIED = (
 )
 _DESTROYED = rb"(?a:Destroy complete! Resources: (\d{1,18}) destroyed)"
 _CONTEXT = r'(resource|data) "([^"]*)" "([^"]*)"'
-
-
-class Diagnostic(NamedTuple):
-    """One error or warning of the runtime; what is not known is empty.
-
-    `context` is the source construct it was found in, such as `resource "t" "n"`.
-    """
-
-    severity: str
-    summary: str
-    detail: str = ""
-    address: str = ""
-    context: str = ""
-
-    @classmethod
-    def of(cls, value: object) -> "Diagnostic":
-        """Read a diagnostic object; members of a wrong type count as empty."""
-        snippet = _member(value, "snippet")
-        return cls(
-            severity=_text(value, "severity"),
-            summary=_text(value, "summary"),
-            detail=_text(value, "detail"),
-            address=_text(value, "address"),
-            context=_text(snippet, "context"),
-        )
-
-    def headline(self) -> str:
-        """One line for a summary: `Error: ` and the summary, then the detail's first line."""
-        detail = first_line(self.detail)
-        return f"Error: {self.summary}" + (f": {detail}" if detail else "")
-
-    def rendered(self) -> str:
-        """The whole diagnostic for the log, without a closing newline."""
-        title = "Error" if self.severity == "error" else "Warning"
-        text = f"{title}: {self.summary}"
-        if self.address:
-            text += f"\n\n  with {self.address}"
-        if self.detail:
-            text += f"\n\n{self.detail}"
-        return text
 
 
 class CountScanner:
@@ -98,6 +58,8 @@ class JsonUi:
 
     def __init__(self, redactor: Redactor, out: Sink, err: Sink) -> None:
         self.diagnostics: list[Diagnostic] = []
+        self.crash = b""
+        """The first line of a crash of the runtime, when it was written here."""
         self._errored: list[str] = []
         self._redactor = redactor
         self._out = out
@@ -150,17 +112,18 @@ class JsonUi:
     def _render(self, line: bytes) -> None:
         message = _message(line)
         if message is None:
+            self.crash = self.crash or first_crash(line)
             self._say(line)
             return
-        kind = _text(message, "type")
+        kind = text_of(message, "type")
         if kind == "diagnostic" and isinstance(message.get("diagnostic"), dict):
-            self._diagnose(Diagnostic.of(message["diagnostic"]), _text(message, "@message"))
+            self._diagnose(Diagnostic.of(message["diagnostic"]), text_of(message, "@message"))
             return
         if kind == "apply_errored":
-            address = _text(_member(_member(message, "hook"), "resource"), "addr")
+            address = text_of(member(member(message, "hook"), "resource"), "addr")
             if address:
                 self._errored.append(address)
-        self._say(_text(message, "@message").encode("utf-8", "replace"))
+        self._say(text_of(message, "@message").encode("utf-8", "replace"))
 
     def _diagnose(self, diagnostic: Diagnostic, message: str) -> None:
         if diagnostic.severity == "error":
@@ -181,19 +144,6 @@ class JsonUi:
     def _print(self, text: bytes) -> None:
         self._scanner.feed(text)
         self._out.write(text)
-
-
-def validation_errors(output: bytes) -> list[Diagnostic]:
-    """The error diagnostics in the output of `validate -json`; none when it is no such thing."""
-    try:
-        document = json.loads(output.decode("utf-8", "replace"))
-    except (ValueError, RecursionError):
-        return []
-    listed = _member(document, "diagnostics")
-    if not isinstance(listed, list):
-        return []
-    found = [Diagnostic.of(item) for item in listed]
-    return [diagnostic for diagnostic in found if diagnostic.severity == "error"]
 
 
 def _message(line: bytes) -> dict[str, object] | None:
@@ -222,12 +172,3 @@ def _blamed(diagnostic: Diagnostic, waiting: list[str]) -> str:
         return ""
     prefix = "data." if context[1] == "data" else ""
     return f"{prefix}{context[2]}.{context[3]}"
-
-
-def _member(value: object, name: str) -> object:
-    return value.get(name) if isinstance(value, dict) else None
-
-
-def _text(value: object, name: str) -> str:
-    member = _member(value, name)
-    return member if isinstance(member, str) else ""

@@ -176,13 +176,25 @@ def test_apply_condition_tells_how_the_last_change_ended(facts, expected):
         assert found.message.startswith(f"Job {job.metadata.name}")
 
 
-def test_failure_names_the_step_and_the_first_resource():
+@pytest.mark.parametrize(
+    ("tail", "told"),
+    [
+        ("Error: No quota in x.y (module/main.tf:3): asked for 5\nError: Other", None),
+        ("panic: runtime error: index out of range\nError: Plugin did not respond", None),
+        ("\n  boom  \n", "boom"),
+        ("", "terraform_data.a: No quota"),
+        ("x" * 600, "x" * 512),
+    ],
+)
+def test_failure_names_the_step_and_its_first_error(tail, told):
     world = World()
     result = run_result(Op.APPLY, ok=False)
-    result["error"]["resources"] = ["terraform_data.a", "terraform_data.b"]
+    result["error"]["tail"] = tail
+    result["error"]["resources"] = ["terraform_data.a: No quota", "terraform_data.b"]
     job = world.finished(ok=False, result=result)
     books = keep(world)
-    expected = f"Job {job.metadata.name}: step apply failed, terraform_data.a"
+    first = tail.splitlines()[0].removeprefix("Error: ") if told is None else told
+    expected = f"Job {job.metadata.name}: step apply failed: {first}"
     assert books.apply_condition.message == expected
     failed = next(note for note in books.notes if note.reason == "JobFailed")
     assert failed.warning

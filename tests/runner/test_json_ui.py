@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runner import summary, ui, wire
+from runner.diagnostics import Diagnostic
 from runner.execute import Ended
 from runner.redact import Redactor, SecretSet
 from tests.runner.harness import Job
@@ -203,10 +204,11 @@ def test_a_failed_validation_is_summarised_by_its_diagnostics():
 )
 def test_a_validation_that_printed_no_json_is_summarised_by_its_error_lines(output):
     stderr = (
-        b"noise\n\x1b[31mError: \x1b[0mBroken module\nmore\n\xe2\x94\x82 Error: boxed\nError: Two\n"
+        "noise\n\x1b[31mError: \x1b[0mBroken module\n\nmore\n"
+        "╷\n\x1b[31m│\x1b[0m Error: boxed\n│ \n│   on m.tf line 7:\n╵\nError: Two\n"
     )
-    text = _summary(wire.VALIDATE, stderr, validation=output)
-    assert text == "Error: Broken module\nError: Two"
+    text = _summary(wire.VALIDATE, stderr.encode(), validation=output)
+    assert text == "Error: Broken module: more\nError: boxed (m.tf:7)\nError: Two"
 
 
 def test_without_anything_to_quote_the_step_and_its_exit_are_named():
@@ -217,15 +219,15 @@ def test_without_anything_to_quote_the_step_and_its_exit_are_named():
 
 
 def test_diagnostics_of_the_json_messages_win_over_standard_error():
-    found = [ui.Diagnostic("error", "From JSON", "why\nthen")]
-    assert _summary(wire.APPLY, b"Error: other\n", diagnostics=found) == "Error: From JSON: why"
+    found = [Diagnostic("error", "From JSON", "why\nthen")]
+    assert _summary(wire.APPLY, b"Error: other\n", shown=found) == "Error: From JSON: why"
 
 
 def test_a_failed_apply_names_its_resources_in_the_result(job: Job):
     job.play("apply", LOG, exit=1)
     outcome = job.run("--op=apply")
     assert outcome.error["resources"] == ["a.b: Failed"]
-    assert outcome.error["tail"] == "Error: Failed: first"
+    assert outcome.error["tail"] == "panic: runtime error\nError: Failed in a.b: first"
     assert "Error: Failed" in outcome.err and "Error: Failed" not in outcome.out
     assert "Warning: Old" in outcome.out
     assert '"@level"' not in outcome.out + outcome.err

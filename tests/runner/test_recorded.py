@@ -112,7 +112,9 @@ def test_a_failed_provisioner_names_its_resource(job: Job, runtime):
     outcome = _replay(job, runtime, "failed-provisioner")
     assert outcome.exit == 1
     assert outcome.error["resources"] == [f"{ROLE}.bad: local-exec provisioner error"]
-    assert outcome.error["tail"].startswith("Error: local-exec provisioner error: ")
+    assert outcome.error["tail"].startswith(
+        f"Error: local-exec provisioner error in {ROLE}.bad (module/main.tf:5): "
+    )
     assert f"with {ROLE}.bad" in outcome.err
     assert "to standard output" in outcome.out
 
@@ -143,7 +145,12 @@ def test_a_failed_validation_names_its_errors(job: Job, runtime):
 def test_a_failed_init_is_summarised_from_standard_error(job: Job, runtime):
     outcome = _replay(job, runtime, "failed-init")
     assert outcome.error["step"] == "init"
-    assert set(outcome.error["tail"].splitlines()) == {"Error: Unreadable module directory"}
+    assert outcome.error["tail"].splitlines() == [
+        "Error: Unreadable module directory: Unable to evaluate directory symlink: "
+        "lstat ../../module/missing: no such file or directory",
+        "Error: Unreadable module directory: "
+        'The directory could not be read for module "missing" at ../../module/main.tf:1.',
+    ]
 
 
 def test_a_lock_already_cleared_is_no_failure(job: Job, runtime):
@@ -160,7 +167,11 @@ def test_a_foreign_lock_is_left_to_the_next_step(job: Job, runtime):
         "exit": 1,
     }
     assert outcome.error["step"] == "apply-refresh-only"
-    assert outcome.error["tail"] == "Error: Error acquiring the state lock"
+    client = "tofu" if "tofu" in runtime else "terraform"
+    assert outcome.error["tail"] == (
+        "Error: Error acquiring the state lock: Error message: the state is already locked by "
+        f"another {client} client"
+    )
 
 
 def test_a_lock_that_cannot_be_cleared_is_a_failure(job: Job, runtime):

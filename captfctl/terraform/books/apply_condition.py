@@ -9,7 +9,7 @@ from captfctl.model.meta import Condition
 from captfctl.model.ops import Op
 from captfctl.model.reasons import ApplyJobSucceeded, JobFailure, WaitReason
 from captfctl.runs.stuck import PULL_REASONS
-from captfctl.terraform.books.result_document import ADDRESS_MAX, SUMMARY_MAX
+from captfctl.terraform.books.result_document import SUMMARY_MAX
 from captfctl.terraform.books.results import FinishedRun
 from runner import wire
 
@@ -86,7 +86,7 @@ def failure(run: FinishedRun) -> ConditionValue:
 
 
 def failure_detail(run: FinishedRun) -> str:
-    """`: step <step> failed`, and what failed in it when known; bounded, it is the runner's."""
+    """`: step <step> failed: <why>`; what the runner says of it is bounded here."""
     if run.plan_unreadable:
         return ": it reported no plan that can be read"
     if run.result is None or run.result.error is None:
@@ -95,9 +95,15 @@ def failure_detail(run: FinishedRun) -> str:
         return ": stopped from outside"
     error = run.result.error
     text = f": step {cut(error.step, 64)} failed" if error.step else ": failed"
-    if error.resources:
-        text += f", {cut(error.resources[0], ADDRESS_MAX)}"
-    return text
+    why = cause(error)
+    return f"{text}: {why}" if why else text
+
+
+def cause(error: wire.Failure) -> str:
+    """The most telling line of a failure: the first error of the runtime, with file and line."""
+    lines = [line.strip().removeprefix("Error: ") for line in error.tail.splitlines()]
+    known = [line for line in (*lines, *error.resources) if line]
+    return cut(known[0], SUMMARY_MAX) if known else ""
 
 
 def _counts(run: FinishedRun) -> str:
