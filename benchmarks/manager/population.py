@@ -23,7 +23,6 @@ from captfctl.cluster.live import LiveDoor
 from captfctl.embedded.capi_crds import capi_crds
 from captfctl.manager.caches import Caches
 from captfctl.manager.identity import IdentityReconciler
-from captfctl.manager.settings import ManagerSettings
 from captfctl.model import keys, names
 from captfctl.model.capi import Cluster, ClusterSpec, InfrastructureRef
 from captfctl.model.core import Namespace, Secret
@@ -62,10 +61,10 @@ from captfctl.reconcile import (
     Env,
     NoMetrics,
     NoRecorder,
-    Settings,
     reconcile_cluster,
     runner_rbac,
 )
+from captfctl.settings import ManagerSettings, PassSettings
 from captfctl.terraform.contract.build import SOURCE_MODULE, build_cluster_inputs
 from captfctl.terraform.contract.hashing import inputs_hash
 from captfctl.terraform.contract.render import render
@@ -233,7 +232,7 @@ class Population:
             door=self._door,
             cache=DoorCache(self._door),
             clock=SystemClock(),
-            settings=Settings(runner_image=RUNNER_IMAGE),
+            settings=PassSettings(runner_image=RUNNER_IMAGE),
             recorder=NoRecorder(),
             metrics=NoMetrics(),
             random_bytes=lambda count: b"k" * count,

@@ -7,7 +7,7 @@ from captfctl.decide import Action, duration
 from captfctl.embedded.described import Described
 from captfctl.model.resources import TERRAFORM_CLUSTERS
 from captfctl.reconcile.oneshot import Evaluation, evaluate
-from captfctl.reconcile.settings import Settings
+from captfctl.settings import PassSettings
 
 _COLUMNS = ("Kind", "Namespace", "Name", "Decision", "Reason", "Requeue", "Why", "Job")
 _WIDE = frozenset({"Job"})
@@ -26,7 +26,7 @@ def dry_run(files: list[str], output: Format) -> None:
     clock = SystemClock()
     store = known_kinds(clock)
     described = read_objects(files, store)
-    settings = Settings(runner_image="runner")
+    settings = PassSettings(runner_image="runner")
     rows = [
         _row(item, evaluate(store.door(), (item.namespace, item.name), clock, settings))
         for item in described

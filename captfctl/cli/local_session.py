@@ -15,7 +15,7 @@ from captfctl.embedded.images import ImageTable
 from captfctl.embedded.layout import IMAGES, KUBECONFIG
 from captfctl.embedded.plane import LocalPlane, Part
 from captfctl.manager import Manager
-from captfctl.manager.settings import ManagerSettings
+from captfctl.settings import ManagerSettings
 
 RUNNER_IMAGE = "captfctl.local/runner:built-in"
 """Stands for this program's own runner; the node agent places it without an image table's help."""

@@ -12,11 +12,11 @@ from captfctl.cli.signals import end_requested
 from captfctl.clock import SystemClock
 from captfctl.cluster.live import LiveDoor
 from captfctl.errors import InputError
-from captfctl.manager import Manager
+from captfctl.manager import GRACEFUL_SHUTDOWN, Manager
 from captfctl.manager.manager import LeadershipLost
-from captfctl.manager.settings import GRACEFUL_SHUTDOWN, ManagerSettings
 from captfctl.model import keys
 from captfctl.model.resources import TERRAFORM_CLUSTERS
+from captfctl.settings import ManagerSettings
 
 _YOUNG_OBJECTS = 50_000
 

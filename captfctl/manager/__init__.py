@@ -1,6 +1,6 @@
 """The controller process: caches, queues, workers, leader election, probes and metrics (50 §16)."""
 
-from captfctl.manager.manager import LeadershipLost, Manager
-from captfctl.manager.settings import GRACEFUL_SHUTDOWN, LEASE_NAME, ManagerSettings
+from captfctl.manager.manager import GRACEFUL_SHUTDOWN, LEASE_NAME, LeadershipLost, Manager
+from captfctl.settings import ManagerSettings
 
 __all__ = ["GRACEFUL_SHUTDOWN", "LEASE_NAME", "LeadershipLost", "Manager", "ManagerSettings"]

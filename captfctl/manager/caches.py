@@ -9,7 +9,6 @@ from captfctl.clock import Clock
 from captfctl.cluster.door import Door
 from captfctl.cluster.errors import ApiError, Forbidden, NotFound
 from captfctl.controller import Informer
-from captfctl.manager.settings import ManagerSettings
 from captfctl.model import keys, names
 from captfctl.model.capi import Cluster
 from captfctl.model.core import Job, RoleBinding, ServiceAccount
@@ -33,6 +32,7 @@ from captfctl.model.subject import Subject
 from captfctl.model.terraform import TerraformCluster
 from captfctl.runs.jobs import is_finished
 from captfctl.runs.reader import slim
+from captfctl.settings import ManagerSettings
 
 BY_OWNER = "owner"
 BY_CLUSTER = "cluster"

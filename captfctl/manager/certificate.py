@@ -18,7 +18,7 @@ _VALID = timedelta(days=365)
 
 
 def serving_context(clock: Clock, minimum: str, directory: Path = MOUNTED) -> ssl.SSLContext:
-    """A server's TLS context. `minimum` is one of `settings.TLS_VERSIONS`."""
+    """A server's TLS context. `minimum` is one of `captfctl.settings.TLS_VERSIONS`."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = _VERSIONS[minimum]
     certificate, key = directory / "tls.crt", directory / "tls.key"

@@ -19,15 +19,19 @@ from captfctl.manager.events import QueuedRecorder
 from captfctl.manager.identity import IdentityReconciler
 from captfctl.manager.metrics import PrometheusMetrics
 from captfctl.manager.probes import probes
-from captfctl.manager.settings import GRACEFUL_SHUTDOWN, LEASE_NAME, ManagerSettings, parse_address
 from captfctl.manager.sweeper import Sweeper
 from captfctl.manager.watches import connect_clusters, connect_identities
 from captfctl.manager.work_metrics import NamedQueueMetrics, WorkMetrics
 from captfctl.reconcile import Env, reconcile_cluster
 from captfctl.serving.http import HttpServer
+from captfctl.settings import ManagerSettings, parse_address
 
 Key = tuple[str, str]
 _Reconcile = Callable[[Key], Result]
+
+LEASE_NAME = "controller-leader-election-captf"
+GRACEFUL_SHUTDOWN = 20.0
+"""Seconds that workers get to finish their passes."""
 
 CLUSTERS = "terraformcluster"
 IDENTITIES = "terraformclusteridentity"
@@ -141,7 +145,7 @@ class Manager:
             door=self._door,
             cache=reader,
             clock=self._clock,
-            settings=self.settings.for_passes,
+            settings=self.settings,
             recorder=self._recorder,
             metrics=PrometheusMetrics(self.registry, self._caches.running_jobs),
             random_bytes=os.urandom,

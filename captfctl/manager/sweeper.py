@@ -7,9 +7,9 @@ import threading
 from captfctl.clock import Clock
 from captfctl.cluster.door import Door
 from captfctl.errors import CaptfError
-from captfctl.manager.settings import ManagerSettings
 from captfctl.reconcile import managed_namespaces
 from captfctl.reconcile.sweep import sweep_quietly
+from captfctl.settings import ManagerSettings
 
 _JITTER = 0.1
 

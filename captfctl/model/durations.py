@@ -1,4 +1,4 @@
-"""Durations as Go writes them: `90s`, `1h30m`, `1.5h`, `300ms`."""
+"""Durations as Go reads them: `90s`, `1h30m`, `1.5h`, `300ms`."""
 
 import re
 from datetime import timedelta
@@ -26,3 +26,11 @@ def parse_duration(text: str) -> timedelta:
         return timedelta(seconds=sign * total)
     except OverflowError:
         raise ValueError(f"{text!r} is too long") from None
+
+
+def duration_text(duration: timedelta) -> str:
+    """Whole seconds, as short as they can be written: `10m`, `1h30m`, `90s` becomes `1m30s`."""
+    minutes, seconds = divmod(int(duration.total_seconds()), 60)
+    hours, minutes = divmod(minutes, 60)
+    parts = ((hours, "h"), (minutes, "m"), (seconds, "s"))
+    return "".join(f"{count}{unit}" for count, unit in parts if count) or "0s"

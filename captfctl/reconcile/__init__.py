@@ -10,7 +10,6 @@ from captfctl.reconcile.env import Env
 from captfctl.reconcile.events import DoorRecorder, NoRecorder, Recorder
 from captfctl.reconcile.metrics import Gauges, Metrics, NoMetrics
 from captfctl.reconcile.oneshot import Evaluation, evaluate
-from captfctl.reconcile.settings import Settings
 from captfctl.reconcile.sweep import managed_namespaces, sweep
 
 __all__ = [
@@ -24,7 +23,6 @@ __all__ = [
     "NoMetrics",
     "NoRecorder",
     "Recorder",
-    "Settings",
     "evaluate",
     "managed_namespaces",
     "reconcile_cluster",

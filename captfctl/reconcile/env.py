@@ -9,9 +9,9 @@ from captfctl.cluster.reads import SharedReads
 from captfctl.reconcile.cache import CacheReader
 from captfctl.reconcile.events import Recorder
 from captfctl.reconcile.metrics import Metrics
-from captfctl.reconcile.settings import Settings
 from captfctl.runs.leases import Leases
 from captfctl.runs.start import Starter
+from captfctl.settings import PassSettings
 from captfctl.terraform.job.build import RunnerSettings
 from captfctl.terraform.job.run import RunSpec
 from captfctl.terraform.job.work import TerraformWork
@@ -28,7 +28,7 @@ class Env:
     door: Door
     cache: CacheReader
     clock: Clock
-    settings: Settings
+    settings: PassSettings
     recorder: Recorder
     metrics: Metrics
     random_bytes: Callable[[int], bytes]

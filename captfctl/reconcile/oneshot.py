@@ -27,8 +27,8 @@ from captfctl.reconcile.metrics import NoMetrics
 from captfctl.reconcile.owners import CLUSTER_KIND, KIND
 from captfctl.reconcile.paused import paused_branch
 from captfctl.reconcile.run import decide
-from captfctl.reconcile.settings import Settings
 from captfctl.reconcile.setup import set_up
+from captfctl.settings import PassSettings
 
 # Of one object: its finalizer, and the end of a pause, each end a pass.
 _PREAMBLES = 4
@@ -53,7 +53,7 @@ class Evaluation:
     conditions: tuple[Condition, ...]
 
 
-def evaluate(door: Door, key: tuple[str, str], clock: Clock, settings: Settings) -> Evaluation:
+def evaluate(door: Door, key: tuple[str, str], clock: Clock, settings: PassSettings) -> Evaluation:
     """Evaluate the `TerraformCluster` `key` = (namespace, name) in `door`.
 
     What a pass writes before it decides (finalizer, copied credentials) is written to `door`: give

@@ -3,8 +3,10 @@
 from collections.abc import Iterable
 from pathlib import Path
 
+from captfctl.cli.settings_options import default_text
 from captfctl.model.events import EventReason
 from captfctl.model.reasons import Reason, table
+from captfctl.settings import ManagerSettings, Setting, settings_with_flags
 
 _INTRO = """\
 # Reasons of conditions and events
@@ -79,8 +81,52 @@ def _table(columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |".replace("|  |", "| |") for line in lines)
 
 
+_FLAGS = """\
+# Flags of the manager
+
+The flags of `captfctl manage`. This page is made from `captfctl/settings.py` by `make reference`.
+
+"""
+_COMMON_FLAGS = (
+    (
+        "`--kubeconfig`",
+        "",
+        "Kubeconfig of the API server to talk to.",
+        "`$KUBECONFIG`, else the pod's ServiceAccount",
+    ),
+    ("`--logging-format`", "`text`", "Form of the log: text or json.", "for people"),
+    (
+        "`-v`, `--v`",
+        "`2`",
+        "How much to log: 0 problems, 1 to 3 what is done, 4 every detail.",
+        "one line for each thing done",
+    ),
+)
+
+
+def flags_page() -> str:
+    """The text of `flags.md`."""
+    rows = [
+        (f"`{setting.option}`", _default(setting), setting.flag.help, setting.flag.why)
+        for setting in settings_with_flags(ManagerSettings)
+    ]
+    columns = ("Flag", "Default", "Meaning", "Why this default")
+    return _FLAGS + _table(columns, [*rows, *_COMMON_FLAGS]) + "\n"
+
+
+def _default(setting: Setting) -> str:
+    if setting.flag.variable:
+        return f"`${setting.flag.variable}`"
+    text = default_text(setting)
+    if isinstance(text, bool):
+        return "on" if text else "off"
+    return f"`{text}`" if text != "" else ""
+
+
 def main() -> None:
-    (Path(__file__).parent / "reasons.md").write_text(reasons_page())
+    folder = Path(__file__).parent
+    (folder / "reasons.md").write_text(reasons_page())
+    (folder / "flags.md").write_text(flags_page())
 
 
 if __name__ == "__main__":

@@ -1,9 +1,8 @@
 """What the reference says in tables is what the code has."""
 
 import re
+import runpy
 from collections.abc import Iterator
-from dataclasses import fields
-from datetime import timedelta
 
 import msgspec
 import pytest
@@ -12,7 +11,6 @@ from prometheus_client import CollectorRegistry
 from captfctl.decide import Reason
 from captfctl.decide.explain import EXPLANATIONS
 from captfctl.manager.metrics import PrometheusMetrics
-from captfctl.manager.settings import ManagerSettings
 from captfctl.manager.work_metrics import WorkMetrics
 from captfctl.model import keys
 from captfctl.model.conditions import Type
@@ -21,8 +19,6 @@ from captfctl.model.terraform import JobPolicy, TerraformClusterSpec
 from runner.options import GLOBAL_FLAGS
 from runner.run_options import RUN_FLAGS
 from tests.docs.pages import REFERENCE
-
-_NOT_FLAGS = {"lease_namespace", "identity"}
 
 
 def _rows(page: str, heading: str) -> Iterator[list[str]]:
@@ -41,30 +37,10 @@ def _named(page: str, heading: str) -> set[str]:
     return {name for row in _rows(page, heading) for name in re.findall(r"`([^`]+)`", row[0])}
 
 
-def _shown(value: object) -> str:
-    if isinstance(value, timedelta):
-        seconds = int(value.total_seconds())
-        return f"{seconds // 60}m" if seconds % 60 == 0 else f"{seconds}s"
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def test_the_page_of_flags_is_what_the_settings_say():
+    page = runpy.run_path(str(REFERENCE / "make.py"))["flags_page"]()
 
-
-def _setting_flags() -> dict[str, str]:
-    return {
-        "--" + field.name.replace("_", "-"): _shown(field.default)
-        for field in fields(ManagerSettings)
-        if field.name not in _NOT_FLAGS
-    }
-
-
-def test_every_flag_of_the_manager_stands_there_with_its_default():
-    described = {
-        row[0].strip("`"): row[1].strip("`") for row in _rows("manager.md", "Flags of the manager")
-    }
-
-    for flag, default in _setting_flags().items():
-        assert flag in described
-        if default and flag != "--runner-image":
-            assert described[flag] == default, flag
+    assert (REFERENCE / "flags.md").read_text() == page
 
 
 def test_every_series_of_the_manager_stands_there():

@@ -6,11 +6,11 @@ import pytest
 
 from captfctl.clock import SystemClock
 from captfctl.manager.caches import Caches, InformerReader
-from captfctl.manager.settings import ManagerSettings
 from captfctl.model import keys, names
 from captfctl.model.core import Secret
 from captfctl.model.meta import ObjectMeta
 from captfctl.model.resources import SECRETS
+from captfctl.settings import ManagerSettings
 from tests.embedded.support import until
 from tests.support.cluster_world import NAMESPACE, RUNNER_IMAGE, World
 

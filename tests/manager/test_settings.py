@@ -5,8 +5,7 @@ from datetime import timedelta
 import pytest
 
 from captfctl.errors import InputError
-from captfctl.manager import ManagerSettings
-from captfctl.manager.settings import parse_address
+from captfctl.settings import ManagerSettings, parse_address
 
 GOOD = {"runner_image": "registry.example.com/captf:v1"}
 

@@ -28,13 +28,13 @@ from captfctl.model.terraform import ClusterDrift, TerraformCluster
 from captfctl.reconcile import (
     Env,
     NoRecorder,
-    Settings,
     managed_namespaces,
     reconcile_cluster,
     sweep,
 )
 from captfctl.runs.leases import Leases
 from captfctl.runs.reader import DoorJobs
+from captfctl.settings import PassSettings
 from tests.simulation.caches import FOLLOWED, LaggingCache
 from tests.simulation.faulty import FaultyDoor, Killed
 from tests.simulation.runs import Runs
@@ -117,7 +117,7 @@ class Simulation:
             door=FaultyDoor(self, name),
             cache=cache,
             clock=self.clock,
-            settings=Settings(runner_image=RUNNER_IMAGE),
+            settings=PassSettings(runner_image=RUNNER_IMAGE),
             recorder=NoRecorder(),
             metrics=self.metrics,
             random_bytes=bytes,

@@ -48,7 +48,8 @@ from captfctl.model.terraform import (
     TerraformCluster,
     TerraformClusterSpec,
 )
-from captfctl.reconcile import CacheReader, DoorCache, Env, NoMetrics, Settings, reconcile_cluster
+from captfctl.reconcile import CacheReader, DoorCache, Env, NoMetrics, reconcile_cluster
+from captfctl.settings import PassSettings
 from tests.support.clock import FakeClock
 from tests.support.fake_runner import FakeRunner
 
@@ -117,7 +118,7 @@ class World:
     """`writes` are the calls that changed something since `forget_writes`."""
 
     clock: FakeClock = field(default_factory=FakeClock)
-    settings: Settings = field(default_factory=lambda: Settings(runner_image=RUNNER_IMAGE))
+    settings: PassSettings = field(default_factory=lambda: PassSettings(runner_image=RUNNER_IMAGE))
     key: tuple[str, str] = KEY
 
     def __post_init__(self) -> None:
