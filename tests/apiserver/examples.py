@@ -186,7 +186,7 @@ EXAMPLES = (
             "events.k8s.io/v1",
             "Event",
             regarding=_REFERENCE,
-            eventTime="2026-01-01T00:00:00.000000Z",
+            eventTime="2026-01-01T00:00:00.123456Z",
             reportingController="example.io/c",
             reportingInstance="c-1",
             action="Try",
@@ -214,7 +214,7 @@ EXAMPLES = (
             spec={
                 "holderIdentity": "me",
                 "leaseDurationSeconds": 15,
-                "renewTime": "2026-01-01T00:00:00.000000Z",
+                "renewTime": "2026-01-01T00:00:00.123456Z",
             },
         ),
         "leases",

@@ -107,7 +107,7 @@ class App:
 
     async def _read(self, http: Request) -> ApiRequest:
         """The request, its sender known. Raises `Unauthorized`, `TooLarge`, `NotAcceptable`."""
-        path = http.url.path
+        path = http.url.path.rstrip("/") or "/"  # some clients ask for `/version/`
         identity = _ANONYMOUS
         if path not in HEALTH and path != "/version":
             header = http.headers.get("authorization", "")

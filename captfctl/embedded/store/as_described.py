@@ -45,13 +45,16 @@ class Given:
             document["status"] = self.status
 
 
-def take(document: Document) -> Given:
-    """What is to be put back; versions and field managers of another server are dropped."""
+def take(document: Document, *, with_status: bool) -> Given:
+    """What is to be put back; versions and field managers of another server are dropped.
+
+    `with_status`: the description has a status, and not only what a kind always has in one.
+    """
     metadata = document["metadata"]
     for key in ("resourceVersion", "managedFields"):
         metadata.pop(key, None)
     given = {key: metadata[key] for key in _OF_METADATA if key in metadata}
-    return Given(given, document.get("status"))
+    return Given(given, document.get("status") if with_status else None)
 
 
 def excused(engine: Engine, metadata: Document, causes: list[Cause]) -> list[Cause]:

@@ -1,11 +1,14 @@
 """Reading an object of a built-in kind as the server's Go types would.
 
 Reading normalises what a round trip through those types would: nulls and empty lists and maps go,
-times lose what their type does not keep, quantities become text.
+times lose what their type does not keep, quantities become text, and the fields that Kubernetes
+always writes are there, also when they are false, zero or empty. Clients refuse objects without.
 """
 
+import copy
 import re
 from datetime import UTC
+from functools import cache
 from typing import Any
 
 from captfctl.embedded.schemas import builtin
@@ -55,7 +58,28 @@ def read(struct: str, value: Document, unknown: list[str], path: str = "") -> Do
         if known == [] or (known == {} and shape.form is Form.MAP and key != "matchLabels"):
             continue
         result[key] = known
+    for key, value in _always(struct).items():
+        if key not in result:
+            result[key] = copy.deepcopy(value)
     return result
+
+
+def unset(struct: str) -> Document:
+    """What reading makes of an object of the named type in which nothing is set."""
+    return copy.deepcopy(_always(struct))
+
+
+@cache
+def _always(struct: str) -> Document:
+    return _without_nulls(builtin.unset(struct))
+
+
+def _without_nulls(document: Document) -> Document:
+    return {
+        key: _without_nulls(value) if isinstance(value, dict) else value
+        for key, value in document.items()
+        if value is not None
+    }
 
 
 def _read(shape: Shape, value: Any, unknown: list[str], path: str) -> Any:

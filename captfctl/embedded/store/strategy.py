@@ -9,7 +9,7 @@ from typing import Any
 
 from captfctl.cluster.errors import BadRequest, Cause
 from captfctl.embedded.schemas import builtin
-from captfctl.embedded.store.decoding import WrongType, read
+from captfctl.embedded.store.decoding import WrongType, read, unset
 from captfctl.embedded.store.naming import NameRule
 from captfctl.model.resource import Document, Resource
 
@@ -105,6 +105,11 @@ class Typed(Strategy):
         result["metadata"] = document["metadata"]
         self.default(result)
         return result
+
+    def prepare_create(self, document: Document, now: datetime) -> None:
+        super().prepare_create(document, now)
+        if self.has_status:
+            document["status"] = unset(self.struct).get("status", {})
 
     def default(self, document: Document) -> None:
         """Fill in defaults, in place."""

@@ -62,6 +62,9 @@ _EVENT_FIELDS = {
     "deprecatedLastTimestamp": "lastTimestamp",
     "deprecatedCount": "count",
 }
+_ALWAYS_IN_CORE = ("reportingComponent", "reportingInstance")
+"""Fields of a core Event that are there also when empty, unlike those of the other one."""
+
 _CORE_FIELDS = {core: new for new, core in _EVENT_FIELDS.items()}
 
 
@@ -71,12 +74,18 @@ class EventView:
     api_version = "events.k8s.io/v1"
 
     def show(self, stored: Document) -> Document:
-        shown = {_CORE_FIELDS.get(key, key): value for key, value in stored.items()}
+        shown = {
+            _CORE_FIELDS.get(key, key): value
+            for key, value in stored.items()
+            if value != "" or key not in _ALWAYS_IN_CORE
+        }
+        if series := shown.get("series"):
+            shown["series"] = {"count": 0} | series
         return shown | {"apiVersion": self.api_version}
 
     def store(self, shown: Document) -> Document:
         stored = {_EVENT_FIELDS.get(key, key): value for key, value in shown.items()}
-        return stored | {"apiVersion": "v1"}
+        return dict.fromkeys(_ALWAYS_IN_CORE, "") | stored | {"apiVersion": "v1"}
 
     def stored_path(self, field: str) -> str:
         first, dot, rest = field.partition(".")

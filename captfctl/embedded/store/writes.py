@@ -64,7 +64,9 @@ def create(
     if served.resource.namespaced and not meta["namespace"]:
         raise BadRequest("an empty namespace may not be set during creation")
     now = engine.now()
-    given = as_described.take(got.document) if options.as_described else None
+    given = None
+    if options.as_described:
+        given = as_described.take(got.document, with_status=bool(document.get("status")))
     uid = (given.uid if given else "") or metadata.new_uid(engine.chance)
     metadata.prepare_create(meta, now, uid)
     generated = not meta.get("name") and bool(meta.get("generateName"))

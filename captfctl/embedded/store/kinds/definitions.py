@@ -29,6 +29,7 @@ _MESSAGES = {
     "InitialNamesAccepted": "the initial names have been accepted",
     "InstanceDeletionInProgress": "the definition's objects are being removed",
 }
+_NO_NAMES = {"kind": "", "plural": ""}
 _SCOPES = ("Cluster", "Namespaced")
 
 
@@ -45,15 +46,13 @@ class DefinitionStrategy(Typed):
         self._taken = taken
 
     def default(self, document: Document) -> None:
-        spec = document.setdefault("spec", {})
+        spec = document["spec"]
         spec.setdefault("conversion", {"strategy": "None"})
-        names = spec.setdefault("names", {})
-        if kind := names.get("kind"):
+        names = spec["names"]
+        if kind := names["kind"]:
             names.setdefault("singular", kind.lower())
             names.setdefault("listKind", f"{kind}List")
         for version in spec.get("versions", ()):
-            version.setdefault("served", False)
-            version.setdefault("storage", False)
             for column in version.get("additionalPrinterColumns", ()):
                 if column.get("priority") == 0:
                     del column["priority"]
@@ -70,7 +69,7 @@ class DefinitionStrategy(Typed):
                 _condition("NamesAccepted", at, "NoConflicts", problem),
                 _condition("Established", at, "InitialNamesAccepted", problem),
             ],
-            "acceptedNames": {} if problem else document["spec"]["names"],
+            "acceptedNames": _NO_NAMES if problem else document["spec"]["names"],
             "storedVersions": _stored_versions(document, {}),
         }
 

@@ -16,10 +16,6 @@ _CHANGEABLE = ("metadata", "series", "apiVersion", "kind")
 class CoreEventStrategy(Typed):
     """Events of the core group."""
 
-    def default(self, document: Document) -> None:
-        document.setdefault("involvedObject", {})
-        document.setdefault("source", {})
-
     def check(self, document: Document, old: Document | None, subresource: str) -> list[Cause]:
         if old is not None:
             return []
@@ -30,9 +26,6 @@ class CoreEventStrategy(Typed):
 
 class EventStrategy(Typed):
     """The new API is strict: who reports, what was done and when must be said."""
-
-    def default(self, document: Document) -> None:
-        document.setdefault("regarding", {})
 
     def check(self, document: Document, old: Document | None, subresource: str) -> list[Cause]:
         if old is None:

@@ -24,9 +24,9 @@ class JobStrategy(Typed):
     has_generation = True
 
     def default(self, document: Document) -> None:
-        spec = document.setdefault("spec", {})
-        template = spec.setdefault("template", {})
-        default_pod_spec(template.setdefault("spec", {}))
+        spec = document["spec"]
+        template = spec["template"]
+        default_pod_spec(template["spec"])
         if "completions" not in spec and "parallelism" not in spec:
             spec["completions"] = 1
         spec.setdefault("parallelism", 1)
@@ -35,18 +35,17 @@ class JobStrategy(Typed):
         spec.setdefault("suspend", False)
         replacement = "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed"
         spec.setdefault("podReplacementPolicy", replacement)
-        if labels := template.get("metadata", {}).get("labels"):
+        if labels := template["metadata"].get("labels"):
             metadata = document.setdefault("metadata", {})
             if not metadata.get("labels"):
                 metadata["labels"] = dict(labels)
 
     def prepare_create(self, document: Document, now: datetime) -> None:
         super().prepare_create(document, now)
-        document["status"] = {}
         spec, metadata = document["spec"], document["metadata"]
         if spec.get("manualSelector"):
             return
-        labels = spec["template"].setdefault("metadata", {}).setdefault("labels", {})
+        labels = spec["template"]["metadata"].setdefault("labels", {})
         for key in (CONTROLLER_UID, "controller-uid"):
             labels[key] = metadata["uid"]
         for key in (JOB_NAME, "job-name"):

@@ -39,7 +39,7 @@ class NamespaceStrategy(Typed):
         return not document.get("spec", {}).get("finalizers")
 
     def mark_deleting(self, document: Document) -> None:
-        document.setdefault("status", {})["phase"] = "Terminating"
+        document["status"]["phase"] = "Terminating"
 
     def refuses_delete(self, name: str) -> str:
         return "this namespace may not be deleted" if name in PERMANENT else ""

@@ -24,7 +24,6 @@ def default_pod_spec(spec: Document) -> None:
 
 
 def _container(container: Document) -> None:
-    container.setdefault("resources", {})
     container.setdefault("terminationMessagePath", "/dev/termination-log")
     container.setdefault("terminationMessagePolicy", "File")
     container.setdefault("imagePullPolicy", _pull_policy(container.get("image", "")))

@@ -34,7 +34,7 @@ class PodStrategy(Typed):
     has_generation = True
 
     def default(self, document: Document) -> None:
-        spec = document.setdefault("spec", {})
+        spec = document["spec"]
         default_pod_spec(spec)
         spec.setdefault("enableServiceLinks", True)
 
@@ -45,7 +45,7 @@ class PodStrategy(Typed):
     def with_status(self, document: Document, old: Document) -> Document:
         result = super().with_status(document, old)
         if quality := old.get("status", {}).get("qosClass"):
-            result.setdefault("status", {})["qosClass"] = quality
+            result["status"]["qosClass"] = quality
         return result
 
     def check(self, document: Document, old: Document | None, subresource: str) -> list[Cause]:
@@ -105,7 +105,7 @@ def bound(document: Document, node: str, now: datetime) -> Document:
             f'Operation cannot be fulfilled on pods/binding "{metadata["name"]}": {problem}'
         )
     spec["nodeName"] = node
-    conditions = document.setdefault("status", {}).setdefault("conditions", [])
+    conditions = document["status"].setdefault("conditions", [])
     conditions[:] = [item for item in conditions if item["type"] != "PodScheduled"]
     conditions.append(
         {

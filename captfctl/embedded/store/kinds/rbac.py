@@ -39,8 +39,7 @@ class BindingStrategy(Typed):
     name_rule = NameRule.PATH
 
     def default(self, document: Document) -> None:
-        if "roleRef" in document:
-            document["roleRef"].setdefault("apiGroup", GROUP)
+        document["roleRef"]["apiGroup"] = document["roleRef"]["apiGroup"] or GROUP
         for subject in document.get("subjects", ()):
             if subject.get("kind") in ("User", "Group"):
                 subject.setdefault("apiGroup", GROUP)
