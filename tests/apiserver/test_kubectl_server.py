@@ -165,3 +165,10 @@ def test_a_pod_that_waits_has_no_log_yet(kubectl, namespace):
     error = kubectl.fails("logs", "p")
     assert "BadRequest" in error
     assert "not bound to a node" in error
+
+
+def test_asking_in_somebody_elses_name_is_refused_and_not_answered_with_yes(kubectl):
+    assert kubectl("auth", "can-i", "list", "secrets").strip() == "yes"
+    told = kubectl.fails("auth", "can-i", "list", "secrets", "--as=x")
+    assert "cannot impersonate" in told
+    assert "cannot impersonate" in kubectl.fails("get", "pods", "--as=x", "--as-group=g")

@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from captfctl.clock import Clock
 from captfctl.cluster.errors import ApiError, TooLarge, Unavailable
-from captfctl.embedded.apiserver.auth import Authenticator, Identity
+from captfctl.embedded.apiserver.auth import Authenticator, Identity, refuse_impersonation
 from captfctl.embedded.apiserver.discovery import HEALTH, Discovery
 from captfctl.embedded.apiserver.log_source import LogSource, LogStream
 from captfctl.embedded.apiserver.logs import open_log
@@ -112,6 +112,7 @@ class App:
         if path not in HEALTH and path != "/version":
             header = http.headers.get("authorization", "")
             identity = self._authenticator.authenticate(header, self._clock.now())
+            refuse_impersonation(http.headers, identity)
         return ApiRequest(
             method=http.method,
             path=path,

@@ -4,7 +4,7 @@ import base64
 import hashlib
 import hmac
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -12,13 +12,15 @@ from typing import Any
 
 import msgspec
 
-from captfctl.cluster.errors import Unauthorized
+from captfctl.cluster.errors import Forbidden, Unauthorized
 from captfctl.embedded.apiserver.files import read_private, write_private
 from captfctl.model.resource import Document
 
 ISSUER = "https://kubernetes.default.svc"
 AUTHENTICATED = "system:authenticated"
 MASTERS = "system:masters"
+_IMPERSONATE = "impersonate-"
+_IMPERSONATED = {"user": "users", "group": "groups", "uid": "uids"}
 _BEARER = "bearer "
 
 
@@ -72,6 +74,24 @@ class ServiceAccountRef:
             ),
             extra,
         )
+
+
+def refuse_impersonation(headers: Mapping[str, str], identity: Identity) -> None:
+    """Raises `Forbidden` for a request in somebody else's name.
+
+    What that user may do is what such a request asks, and nothing here could tell.
+    """
+    found = next((name for name in headers if name.lower().startswith(_IMPERSONATE)), None)
+    if found is None:
+        return
+    what = found.lower().removeprefix(_IMPERSONATE).partition("-")[0]
+    resource = _IMPERSONATED.get(what, "userextras")
+    raise Forbidden(
+        f'{resource} "{headers[found]}" is forbidden: User "{identity.name}" cannot impersonate '
+        f'resource "{resource}": the embedded API server permits everything to its users and does '
+        "not know what others may do",
+        do="ask without --as, --as-group and --as-uid",
+    )
 
 
 class Authenticator:

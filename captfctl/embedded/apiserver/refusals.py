@@ -1,5 +1,7 @@
 """Refusals that are about the request itself, not about the object it names."""
 
+from collections.abc import Sequence
+
 from captfctl.cluster.errors import (
     ApiError,
     BadRequest,
@@ -8,6 +10,7 @@ from captfctl.cluster.errors import (
     Unauthorized,
     UnsupportedMediaType,
 )
+from captfctl.embedded.store.violations import VersionTooLarge, refuse
 
 
 class NotAcceptable(ApiError):
@@ -23,12 +26,12 @@ class UnfitPatch(Invalid):
 
 
 class InvalidOptions(Invalid):
-    """A query parameter or a field of the options is wrong. `kind`: `PatchOptions`, …"""
+    """Query parameters or fields of the options are wrong. `kind`: `PatchOptions`, …"""
 
     GROUP = "meta.k8s.io"
 
-    def __init__(self, kind: str, field: str, message: str, reason: str) -> None:
-        super().__init__(f"{kind}: {field}: {message}", (Cause(field, message, reason),))
+    def __init__(self, kind: str, causes: Sequence[Cause]) -> None:
+        super().__init__(refuse(kind, self.GROUP, "", causes).what, tuple(causes))
         self.kind = kind
 
 
@@ -39,4 +42,5 @@ ABOUT_THE_REQUEST = (
     Unauthorized,
     UnfitPatch,
     UnsupportedMediaType,
+    VersionTooLarge,
 )

@@ -10,6 +10,7 @@ from captfctl.embedded.apiserver.apply import ApplyConflict
 from captfctl.embedded.apiserver.refusals import ABOUT_THE_REQUEST, InvalidOptions
 from captfctl.embedded.apiserver.requests import Target
 from captfctl.embedded.store import DeniedByPolicy
+from captfctl.embedded.store.violations import VersionTooLarge
 
 JSON = "application/json"
 TEXT = "text/plain; charset=utf-8"
@@ -98,7 +99,7 @@ def failure_status(error: ApiError, subject: Subject) -> Status:
         kind=kind,
         causes=[_Cause(cause.reason, cause.message, cause.field) for cause in causes],
     )
-    if isinstance(error, TooManyRequests):
+    if isinstance(error, TooManyRequests | VersionTooLarge):
         details.retry_after_seconds = max(1, round(error.retry_after))
     return Status(
         status="Failure",

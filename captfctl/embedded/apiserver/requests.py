@@ -9,9 +9,10 @@ from typing import Any
 import msgspec
 
 from captfctl.cluster.door import Propagation
-from captfctl.cluster.errors import ApiError, BadRequest, NotFound
+from captfctl.cluster.errors import ApiError, BadRequest, Cause, NotFound
 from captfctl.embedded.apiserver import bodies
 from captfctl.embedded.apiserver.auth import Identity, user_info
+from captfctl.embedded.apiserver.list_rules import list_causes, watch_causes
 from captfctl.embedded.apiserver.refusals import InvalidOptions, NotAcceptable
 from captfctl.embedded.apiserver.tables import IncludeObject
 from captfctl.embedded.store import (
@@ -22,11 +23,11 @@ from captfctl.embedded.store import (
     WriteOptions,
 )
 from captfctl.embedded.store.objects import convert
+from captfctl.embedded.store.violations import unsupported
 from captfctl.model.resource import Document
 
 MAX_MANAGER = 128
 _NUMBER = re.compile(r"[0-9]{1,18}")
-NOT_SUPPORTED = "FieldValueNotSupported"
 OPTIONS = {
     "POST": "CreateOptions",
     "PUT": "UpdateOptions",
@@ -159,7 +160,8 @@ class ApiRequest:
 
     def flag(self, name: str) -> bool:
         """A query parameter that is true or false."""
-        return self.query.get(name, "").lower() in ("1", "true")
+        """Whether a parameter is there and does not say no: how Kubernetes reads them."""
+        return name in self.query and self.query[name].lower() not in ("0", "false")
 
     def number(self, name: str) -> int:
         """A query parameter that is a number of at least 0; 0 when absent."""
@@ -172,16 +174,16 @@ class ApiRequest:
         """A query parameter that is a number of at least 0; None when absent."""
         return self.number(name) if self.query.get(name) else None
 
-    def invalid_option(self, field: str, message: str, reason: str) -> InvalidOptions:
-        """The error for a wrong option of this request."""
-        return InvalidOptions(OPTIONS.get(self.method, "ListOptions"), field, message, reason)
+    def invalid_options(self, *causes: Cause) -> InvalidOptions:
+        """The error for wrong options of this request."""
+        return InvalidOptions(OPTIONS.get(self.method, "ListOptions"), causes)
 
     @property
     def dry_run(self) -> bool:
         """Whether nothing may be stored."""
         wanted = self.query.get("dryRun", "")
         if wanted not in ("", "All"):
-            raise self.invalid_option("dryRun", "must be All", NOT_SUPPORTED)
+            raise self.invalid_options(unsupported("dryRun", wanted, ("All",)))
         return wanted == "All"
 
     def write_options(self) -> WriteOptions:
@@ -190,25 +192,34 @@ class ApiRequest:
         try:
             validation = FieldValidation(wanted)
         except ValueError:
-            message = "must be Ignore, Warn or Strict"
-            raise self.invalid_option("fieldValidation", message, NOT_SUPPORTED) from None
+            cause = unsupported("fieldValidation", wanted, FieldValidation)
+            raise self.invalid_options(cause) from None
         return WriteOptions(
             dry_run=self.dry_run, field_validation=validation, user=user_info(self.identity)
         )
 
     def list_options(self, name: str = "") -> ListOptions:
         """The options of a list. `name` restricts it to one object."""
+        if causes := tuple(list_causes(self.query)):
+            raise self.invalid_options(*causes)
         return ListOptions(
             labels=self.query.get("labelSelector", ""),
             fields=self._fields(name),
-            limit=self.number("limit"),
+            limit=self._limit,
             continue_token=self.query.get("continue", ""),
             resource_version=self.query.get("resourceVersion", ""),
             resource_version_match=self.query.get("resourceVersionMatch", ""),
         )
 
+    @property
+    def _limit(self) -> int:
+        """Below 0 is no limit, like 0."""
+        return 0 if self.query.get("limit", "").startswith("-") else self.number("limit")
+
     def watch_options(self, name: str = "") -> WatchOptions:
         """The options of a watch. `name` restricts it to one object."""
+        if causes := tuple(watch_causes(self.query)):
+            raise self.invalid_options(*causes)
         return WatchOptions(
             labels=self.query.get("labelSelector", ""),
             fields=self._fields(name),
@@ -250,8 +261,8 @@ class ApiRequest:
                 user=user_info(self.identity),
             )
         except ValueError:
-            message = "must be Orphan, Background or Foreground"
-            raise self.invalid_option("propagationPolicy", message, NOT_SUPPORTED) from None
+            cause = unsupported("propagationPolicy", propagation, Propagation)
+            raise self.invalid_options(cause) from None
 
     def document(self) -> Document:
         """The object in the body. Raises `BadRequest`, `UnsupportedMediaType`."""

@@ -25,6 +25,7 @@ from captfctl.embedded.apiserver.strategic import strategic_merge
 from captfctl.embedded.apiserver.tables import partial, partial_list, raw_list, table
 from captfctl.embedded.schemas import builtin
 from captfctl.embedded.store import EmbeddedStore, Served, Written, merge_patch
+from captfctl.embedded.store.violations import forbidden, required
 from captfctl.model.resource import Document
 
 _CREATED_BY_UPDATE = frozenset({"leases.coordination.k8s.io", "events"})
@@ -74,6 +75,7 @@ class Resources:
 
     def get(self, request: ApiRequest, served: Served, target: Target) -> Reply:
         """One object."""
+        self._store.require_version(request.query.get("resourceVersion", ""))
         return self._object(request, served, self._store.get(served, target.name, target.namespace))
 
     def list(self, request: ApiRequest, served: Served, target: Target) -> Reply:
@@ -129,7 +131,8 @@ class Resources:
         if request.content_type == APPLY:
             return self._apply(request, served, target)
         if "force" in request.query:
-            raise request.invalid_option("force", "only for apply", "FieldValueForbidden")
+            cause = forbidden("force", "may not be specified for non-apply patch")
+            raise request.invalid_options(cause)
         patched = self._patcher(request, served)
         manager = self._manager(request, served, target)
 
@@ -158,8 +161,8 @@ class Resources:
 
     def _apply(self, request: ApiRequest, served: Served, target: Target) -> Reply:
         if not request.query.get("fieldManager"):
-            message = "an apply needs one"
-            raise request.invalid_option("fieldManager", message, "FieldValueRequired")
+            cause = required("fieldManager", "is required for apply patch")
+            raise request.invalid_options(cause)
         applied = self._incoming(request.patch_object(), served, target)
         manager = self._manager(request, served, target)
         force = request.flag("force")

@@ -17,6 +17,7 @@ from captfctl.embedded.apiserver.requests import ApiRequest, Form, Target
 from captfctl.embedded.apiserver.streams import Stream
 from captfctl.embedded.apiserver.tables import partial, table
 from captfctl.embedded.store import EmbeddedStore, RawEvent, RawWatch, Served
+from captfctl.embedded.store.violations import VersionTooLarge
 
 BOOKMARK_SECONDS = 60.0
 """A quiet watch that wants bookmarks gets one this often."""
@@ -62,7 +63,7 @@ class WatchStreams:
         signal = asyncio.Event()
         try:
             watch = plan.open(_waker(loop, signal))
-        except Gone as error:
+        except (Gone, VersionTooLarge) as error:
             return Response(_error_line(error, plan.target), media_type=JSON)
         self._open.add(signal)
 

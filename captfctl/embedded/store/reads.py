@@ -11,13 +11,12 @@ from captfctl.embedded.store.paging import parse_token, token
 from captfctl.embedded.store.registry import Served
 from captfctl.embedded.store.requests import ListOptions, RawEvent, RawPage, WatchOptions
 from captfctl.embedded.store.selection import Selection, select
-from captfctl.embedded.store.violations import too_old
+from captfctl.embedded.store.violations import VersionTooLarge, too_old
 from captfctl.embedded.store.watch import Lens, RawWatch, Source, bookmark
 from captfctl.embedded.store.writes import body_of
 
 _VERSION = re.compile(r"[0-9]{1,20}")
 _EXACT = "Exact"
-_MATCHES = ("", _EXACT, "NotOlderThan")
 
 
 def list_page(engine: Engine, served: Served, namespace: str, options: ListOptions) -> RawPage:
@@ -26,7 +25,7 @@ def list_page(engine: Engine, served: Served, namespace: str, options: ListOptio
     Raises `BadRequest`, and `Gone` for a version or a continue token that is too old.
     """
     selection = _selection(served, namespace, options.labels, options.fields)
-    version, after = _start(options)
+    version, after = _start(engine, options)
     collection = engine.collection(served)
     with engine.lock:
         engine.require_open()
@@ -43,23 +42,27 @@ def _selection(served: Served, namespace: str, labels: str, fields: str) -> Sele
     return select(scope, labels, fields, served.selectable)
 
 
-def _start(options: ListOptions) -> tuple[int | None, str]:
+def _start(engine: Engine, options: ListOptions) -> tuple[int | None, str]:
     """The version to list, None for the latest, and the key to go on after."""
-    if options.resource_version_match not in _MATCHES:
-        raise BadRequest(f"resourceVersionMatch {options.resource_version_match} is not supported")
     if options.continue_token:
         if options.resource_version not in ("", "0"):
             raise BadRequest("specifying resource version is not allowed when using continue")
         found = parse_token(options.continue_token)
         return found.version, found.after
-    wanted = parse_version(options.resource_version)
-    if options.resource_version_match and not options.resource_version:
-        raise BadRequest("resourceVersionMatch is forbidden unless resourceVersion is provided")
-    if options.resource_version_match == _EXACT:
-        if not wanted:
-            raise BadRequest('resourceVersionMatch "Exact" is forbidden for resourceVersion "0"')
-        return wanted, ""
-    return None, ""
+    wanted = reached_version(engine, options.resource_version)
+    exact = options.resource_version_match == _EXACT
+    return (wanted if exact else None), ""
+
+
+def reached_version(engine: Engine, text: str) -> int:
+    """The version that a reader wants to be reached; 0 for none.
+
+    Raises `BadRequest`, and `VersionTooLarge` when it is not reached.
+    """
+    version = parse_version(text)
+    if version > engine.version:
+        raise VersionTooLarge(version, engine.version)
+    return version
 
 
 def parse_version(text: str) -> int:
@@ -81,8 +84,8 @@ def _at(
                 do="start the list again without it",
             )
         raise too_old(version, collection.floor)
-    if version > engine.version:
-        raise BadRequest(f"resource version {version} is larger than the latest, {engine.version}")
+    if version > engine.version:  # of a continue token
+        raise VersionTooLarge(version, engine.version)
     return collection.at(version, namespace, after)
 
 
@@ -121,8 +124,9 @@ def start_watch(
         engine.require_open()
         initial: list[RawEvent] = []
         if not since or options.send_initial_events:
+            reached_version(engine, options.resource_version)
             initial = _existing(served, selection, collection)
-            if options.send_initial_events:
+            if options.send_initial_events and options.bookmarks:
                 initial.append(bookmark(lens, engine.version, initial_end=True))
             since = engine.version
         elif since < collection.floor:

@@ -121,6 +121,10 @@ class EmbeddedStore:
             raise not_found(served.resource.name, name)
         return writes.body_of(served, record)
 
+    def require_version(self, resource_version: str) -> None:
+        """Raises `VersionTooLarge` for a version that the store has not reached."""
+        reads.reached_version(self._engine, resource_version)
+
     def list(
         self, served: Served, namespace: str = "", options: ListOptions | None = None
     ) -> RawPage:

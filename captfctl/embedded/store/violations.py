@@ -12,6 +12,7 @@ from captfctl.cluster.errors import (
     Gone,
     Invalid,
     NotFound,
+    Unavailable,
 )
 
 
@@ -138,6 +139,20 @@ def refused(resource: str, name: str, reason: str) -> Forbidden:
 def too_old(version: int, oldest: int) -> Gone:
     """A version is no longer known."""
     return Gone(f"too old resource version: {version} ({oldest})")
+
+
+class VersionTooLarge(Unavailable):
+    """A version that the store has not reached yet: it comes from the future, or from elsewhere."""
+
+    code = "VersionTooLarge"
+    status = 504
+    reason = "Timeout"
+    retry_after = 1.0
+
+    def __init__(self, version: int, latest: int) -> None:
+        super().__init__(f"Timeout: Too large resource version: {version}, current: {latest}")
+        message = "Too large resource version"
+        self.causes = (Cause("", message, "ResourceVersionTooLarge"),)
 
 
 def child(path: str, key: Any) -> str:

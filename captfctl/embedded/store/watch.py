@@ -62,7 +62,7 @@ class RawWatch:
         self._lens = lens
         self._initial = initial
         self._place = place
-        self._position = position
+        self._start = self._position = position
         self._bookmarks = bookmarks
         self._deadline = source.clock.monotonic() + timeout if timeout else None
         self._wake = wake
@@ -99,12 +99,14 @@ class RawWatch:
             entries = collection.since(self._place, _AT_ONCE)
             self._place += len(entries)
             if self._place == collection.dropped + len(collection.log):
-                self._position = self._source.version()
+                self._position = max(self._source.version(), self._start)
             elif entries:
                 self._position = entries[-1].version
         return entries
 
     def _event(self, entry: LogEntry) -> RawEvent | None:
+        if entry.version <= self._start:  # of a watch that starts in the future
+            return None
         matches = self._lens.selection.matches
         before = entry.before if entry.before is not None and matches(entry.before) else None
         after = entry.after if entry.type is not EventType.DELETED else None

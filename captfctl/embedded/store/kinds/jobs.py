@@ -33,6 +33,7 @@ class JobStrategy(Typed):
         spec.setdefault("backoffLimit", 2**31 - 1 if "backoffLimitPerIndex" in spec else 6)
         spec.setdefault("completionMode", "NonIndexed")
         spec.setdefault("suspend", False)
+        spec.setdefault("manualSelector", False)
         replacement = "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed"
         spec.setdefault("podReplacementPolicy", replacement)
         if labels := template["metadata"].get("labels"):

@@ -23,13 +23,18 @@ def default_pod_spec(spec: Document) -> None:
         _volume(volume)
 
 
+def default_requests(spec: Document) -> None:
+    """Of a pod, not of a template: without a request, a limit is one."""
+    for container in (*spec.get("initContainers", ()), *spec.get("containers", ())):
+        resources = container["resources"]
+        for name, limit in resources.get("limits", {}).items():
+            resources.setdefault("requests", {}).setdefault(name, limit)
+
+
 def _container(container: Document) -> None:
     container.setdefault("terminationMessagePath", "/dev/termination-log")
     container.setdefault("terminationMessagePolicy", "File")
     container.setdefault("imagePullPolicy", _pull_policy(container.get("image", "")))
-    resources = container["resources"]
-    for name, limit in resources.get("limits", {}).items():
-        resources.setdefault("requests", {}).setdefault(name, limit)
     for port in container.get("ports", ()):
         port.setdefault("protocol", "TCP")
     for variable in container.get("env", ()):

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from captfctl.cluster.errors import Cause, Conflict
-from captfctl.embedded.store.kinds.pod_defaults import default_pod_spec
+from captfctl.embedded.store.kinds.pod_defaults import default_pod_spec, default_requests
 from captfctl.embedded.store.metadata import kubernetes_time
 from captfctl.embedded.store.naming import label_problems
 from captfctl.embedded.store.strategy import Typed
@@ -36,6 +36,7 @@ class PodStrategy(Typed):
     def default(self, document: Document) -> None:
         spec = document["spec"]
         default_pod_spec(spec)
+        default_requests(spec)
         spec.setdefault("enableServiceLinks", True)
 
     def prepare_create(self, document: Document, now: datetime) -> None:
