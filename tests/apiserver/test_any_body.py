@@ -296,6 +296,9 @@ def test_other_encodings_are_named_as_such(api, content_type):
     refused(api("PATCH", f"{MAPS}/a?fieldManager=m", b"{}", content_type), 415)
 
 
+TOO_LARGE = "ResourceVersionTooLarge"
+
+
 @given(
     name=st.sampled_from(
         (
@@ -316,5 +319,8 @@ def test_any_query(api, name, value):
         ("PATCH", f"{MAPS}/a?{given}"),
     ):
         body = b"" if method in ("GET", "DELETE") else b"{}"
-        if (name, method) != ("watch", "GET"):
-            clean(api(method, path, body, MERGE if method == "PATCH" else "application/json"))
+        if (name, method) == ("watch", "GET"):
+            continue
+        answer = api(method, path, body, MERGE if method == "PATCH" else "application/json")
+        if answer.status != 504 or answer.json["details"]["causes"][0]["reason"] != TOO_LARGE:
+            clean(answer)

@@ -18,6 +18,7 @@ APIS = {
     "events.k8s.io/v1": client.EventsV1Api,
     "rbac.authorization.k8s.io/v1": client.RbacAuthorizationV1Api,
     "apiextensions.k8s.io/v1": client.ApiextensionsV1Api,
+    "admissionregistration.k8s.io/v1": client.AdmissionregistrationV1Api,
 }
 TYPED = [example for example in EXAMPLES if example.api_version in APIS]
 
@@ -177,3 +178,8 @@ def test_what_a_server_tells_about_itself(connection):
     assert "batch" in [group.name for group in groups]
     for api_class in set(APIS.values()):
         assert api_class(connection).get_api_resources().resources
+
+
+def test_there_is_an_example_of_every_kind_that_is_served(api):
+    served = {(one.resource.api_version, one.resource.kind) for one in api.store.registry}
+    assert served == {(example.api_version, example.kind) for example in EXAMPLES}
