@@ -98,7 +98,12 @@ MANAGER = (
         ("list", "watch"),
         "machines and pools that a cluster's deletion waits for",
     ),
-    Permission(INFRASTRUCTURE, IDENTITIES, READ, "credentials of the runs"),
+    Permission(
+        INFRASTRUCTURE,
+        IDENTITIES,
+        ("get", "list", "patch", "watch"),
+        "credentials of the runs, and the finalizer that keeps them while they are used",
+    ),
     Permission(
         INFRASTRUCTURE,
         tuple(f"{kind}/status" for kind in IDENTITIES),

@@ -40,6 +40,7 @@ BY_IDENTITY = "identity"
 BY_VARIABLES = "variables"
 BY_PROGRESS = "progress"
 BY_STATE = "state"
+BY_COPY = "copy"
 
 _MANAGED = f"{keys.MANAGED}={keys.TRUE}"
 _VARIABLES = f"{keys.VARIABLES}={keys.TRUE}"
@@ -73,6 +74,14 @@ def _state_index(secret: ApiObject) -> Iterable[str]:
     if meta.labels.get(keys.TFSTATE) != keys.TRUE:
         return ()
     return (f"{meta.namespace}/{meta.labels.get(keys.TFSTATE_SUFFIX, '')}",)
+
+
+def _copy_index(secret: ApiObject) -> Iterable[str]:
+    """Copies of credentials, by the identity that they are of."""
+    meta = secret.metadata
+    if meta.labels.get(keys.MIRRORED) != keys.TRUE:
+        return ()
+    return (meta.annotations.get(keys.IDENTITY, ""),)
 
 
 def _identity_index(obj: TerraformCluster) -> Iterable[str]:
@@ -121,7 +130,9 @@ class Caches:
             slim=slim,
         )
         self.secrets = self._informer(
-            SECRETS.metadata_only(), labels=_MANAGED, indexes={BY_STATE: _state_index}
+            SECRETS.metadata_only(),
+            labels=_MANAGED,
+            indexes={BY_STATE: _state_index, BY_COPY: _copy_index},
         )
         # Chunks by their names and labels alone, whoever made them: they would be no whole state.
         self.stray_chunks = self._informer(

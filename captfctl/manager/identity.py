@@ -1,9 +1,12 @@
-"""The controller of `TerraformClusterIdentity`: its `Ready` and where it is used (30 §10.3)."""
+"""The controller of `TerraformClusterIdentity`: what keeps it, its `Ready`, and where it is used.
+
+See docs/reference/credentials.md, "Deleting an identity" and "The identity controller".
+"""
 
 from captfctl.clock import Clock
 from captfctl.cluster.door import Door, find
 from captfctl.controller import Result
-from captfctl.manager.caches import BY_IDENTITY, Caches
+from captfctl.manager.caches import BY_COPY, BY_IDENTITY, Caches
 from captfctl.model import keys
 from captfctl.model.conditions import TRUE, Conditions, Type
 from captfctl.model.events import EventReason
@@ -19,6 +22,7 @@ from captfctl.reconcile.patch import document, merge_patch
 CHECK_SECONDS = 300.0
 CHECK_SECONDS_NOT_READY = 30.0
 NAMESPACES_MAX = 1000
+_USERS_TOLD = 10
 
 
 class IdentityReconciler:
@@ -30,9 +34,12 @@ class IdentityReconciler:
 
     def __call__(self, key: tuple[str, str]) -> Result:
         cached: TerraformClusterIdentity | None = self._caches.identities.get(*key)
-        if cached is None or cached.deleting:
+        if cached is None:
             return Result()
-        identity = TERRAFORM_CLUSTER_IDENTITIES.copy(cached)
+        copied = TERRAFORM_CLUSTER_IDENTITIES.copy(cached)
+        identity = self._protect(copied, self._used(copied))
+        if identity is None:
+            return Result()
         before = document(identity)
         old = list(identity.status.conditions)
         conditions = Conditions(old, self._clock.now(), identity.metadata.generation)
@@ -45,6 +52,8 @@ class IdentityReconciler:
         return Result(CHECK_SECONDS if ready.status == TRUE else CHECK_SECONDS_NOT_READY)
 
     def _check(self, identity: TerraformClusterIdentity, conditions: Conditions) -> Condition:
+        if identity.deleting:
+            return conditions.set_reason(IdentityReady.IN_USE, self._users(identity))
         ref = identity.spec.secret_ref
         secret = find(self._door, SECRETS, ref.namespace, ref.name) if ref else None
         where = f"{ref.namespace}/{ref.name}" if ref else "no Secret is named"
@@ -55,6 +64,51 @@ class IdentityReconciler:
             text = f"Secret {where} lacks required keys: {', '.join(missing)}"
             return conditions.set_reason(IdentityReady.CREDENTIALS_INCOMPLETE, text)
         return conditions.set_reason(IdentityReady.SECRET_FOUND)
+
+    def _used(self, identity: TerraformClusterIdentity) -> bool:
+        """Whether a copy of its credentials exists; every user has one.
+
+        Before the finalizer goes, all namespaces are asked: another manager may serve some of them,
+        and the cache may be late.
+        """
+        name, meta = identity.metadata.name, identity.metadata
+        if self._caches.secrets.by_index(BY_COPY, name):
+            return True
+        if keys.IDENTITY_PROTECTION not in meta.finalizers:
+            return False
+        marked = f"{keys.MIRRORED}={keys.TRUE}"
+        copies = self._door.list(SECRETS.metadata_only(), labels=marked).items
+        return any(copy.metadata.annotations.get(keys.IDENTITY) == name for copy in copies)
+
+    def _protect(
+        self, identity: TerraformClusterIdentity, used: bool
+    ) -> TerraformClusterIdentity | None:
+        """Keep the identity while it is used, as a claim is kept while a pod uses it. None: it is
+        gone, or only waits for somebody else."""
+        meta = identity.metadata
+        protected = keys.IDENTITY_PROTECTION in meta.finalizers
+        wanted = [name for name in meta.finalizers if name != keys.IDENTITY_PROTECTION]
+        if used:
+            wanted.append(keys.IDENTITY_PROTECTION)
+        if protected != used and not (used and identity.deleting):
+            patch = {"metadata": {"finalizers": wanted}}
+            identity = self._door.patch(
+                TERRAFORM_CLUSTER_IDENTITIES,
+                meta.name,
+                "",
+                patch,
+                resource_version=meta.resource_version,
+            )
+        return None if identity.deleting and not used else identity
+
+    def _users(self, identity: TerraformClusterIdentity) -> str:
+        """The objects that keep the identity, as far as this manager knows them."""
+        name = identity.metadata.name
+        users = sorted(self._caches.clusters.keys_by_index(BY_IDENTITY, name))
+        listed = ", ".join(f"{namespace}/{user}" for namespace, user in users[:_USERS_TOLD])
+        more = len(users) - _USERS_TOLD
+        told = f"{listed} and {more} more" if more > 0 else listed
+        return f"being deleted; used by TerraformCluster {told}" if told else "being deleted"
 
     def _namespaces(self, name: str) -> list[str]:
         """Where a copy of ours exists and an object uses the identity."""

@@ -126,6 +126,9 @@ class IdentityReady(Reason, types=(Type.READY,)):
     CREDENTIALS_INCOMPLETE = _Row(FALSE, "CredentialsIncomplete", PERSON,
         "The Secret lacks required keys; the message lists them.",
         "Add the keys to the Secret, or take them off spec.requiredKeys.")
+    IN_USE = _Row(FALSE, "InUse", WAITS,
+        "It is being deleted, and goes with the last copy of its credentials.",
+        "Delete the objects that use it, or let them name another identity.")
 
 
 class Paused(Reason, types=(Type.PAUSED,)):
@@ -172,6 +175,11 @@ class IdentityAllowed(
     NAMESPACE_NOT_ALLOWED = _Row(FALSE, "NamespaceNotAllowed", PERSON,
         "The identity does not allow the object's namespace.",
         "Add the namespace to spec.allowedNamespaces of the identity.", metric="namespace")
+    IDENTITY_DELETING = _Row(FALSE, "IdentityDeleting", PERSON,
+        "The identity is being deleted; it serves only the objects that use it already.",
+        "Name another identity, or create it again once it is gone.", metric="deleting")
+    COPY_KEPT = _Row(TRUE, "CopyKept", DONE,
+        "The identity or its Secret is gone; the destroy uses the copy of it that exists.")
     SECRET_NOT_FOUND = _Row(FALSE, "SecretNotFound", PERSON,
         "The Secret with the credentials does not exist.",
         "Create the Secret that the message names; it is not moved with the objects.",

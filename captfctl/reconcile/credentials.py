@@ -22,7 +22,7 @@ def prepare(p: Pass) -> None:
     """Set the three conditions. What fails is remembered in `credentials_error`, not raised: the
     object's Jobs then wait, and everything else of the pass goes on."""
     try:
-        verdict = identities.check(p.shared, p.identity, p.owner.namespace)
+        verdict = _verdict(p)
     except CaptfError as problem:
         p.conditions.set_reason(IdentityAllowed.IDENTITY_CHECK_FAILED, str(problem))
         p.credentials_error = problem
@@ -31,6 +31,29 @@ def prepare(p: Pass) -> None:
         _count_denial(p, verdict)
         _mirror(p, verdict)
     _rights(p)
+
+
+def _verdict(p: Pass) -> identities.Verdict:
+    """Raises the door's error for what is neither a yes nor a no."""
+    found = identities.check(p.shared, p.identity, p.owner.namespace)
+    if p.identity.local or not (found.deleting or found.gone):
+        return found
+    copy = mirror.existing(p.env.door, p.owner.namespace, p.identity.name)
+    if p.deleting:
+        return _with_the_copy(p, found) if found.gone and copy is not None else found
+    if found.deleting and not (copy is not None and mirror.serves(copy, p.owner)):
+        text = (
+            f"TerraformClusterIdentity {p.identity.name} is being deleted and serves no further "
+            "objects"
+        )
+        return identities.Verdict(IdentityAllowed.IDENTITY_DELETING, text)
+    return found
+
+
+def _with_the_copy(p: Pass, found: identities.Verdict) -> identities.Verdict:
+    """What was made with these credentials can still be destroyed with them."""
+    text = f"{found.message}; the destroy uses the copy in Secret {p.identity.secret}"
+    return identities.Verdict(IdentityAllowed.COPY_KEPT, text)
 
 
 def missing(p: Pass) -> Condition | None:
@@ -53,6 +76,8 @@ def _mirror(p: Pass, verdict: identities.Verdict) -> None:
     try:
         if verdict.source is not None:
             _bring_up_to_date(p, verdict.source)
+        elif verdict.reason is IdentityAllowed.COPY_KEPT:
+            p.conditions.set_reason(CredentialsMirrored.MIRRORED, verdict.message)
         else:
             _nothing_to_copy(p, verdict)
     except mirror.ForeignMirror as problem:

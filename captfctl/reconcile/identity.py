@@ -41,17 +41,20 @@ class Identity:
 class Verdict:
     """What `IdentityAllowed` says. `source`: the Secret to use, when it may be used.
 
-    `revoked`: a mirror made earlier must go.
+    `deleting`: its identity is being deleted. `gone`: identity or Secret no longer exist, and
+    nobody took them from the object. `revoked`: a copy made earlier must go.
     """
 
     reason: IdentityAllowed
     message: str = ""
     source: Secret | None = None
+    deleting: bool = False
+    gone: bool = False
     revoked: bool = False
 
 
-def _not_found(message: str, *, revoked: bool = False) -> Verdict:
-    return Verdict(IdentityAllowed.IDENTITY_NOT_FOUND, message, revoked=revoked)
+def _not_found(message: str, *, gone: bool = False) -> Verdict:
+    return Verdict(IdentityAllowed.IDENTITY_NOT_FOUND, message, gone=gone)
 
 
 def check(reads: Window, identity: Identity, namespace: str) -> Verdict:
@@ -63,7 +66,7 @@ def check(reads: Window, identity: Identity, namespace: str) -> Verdict:
     found = reads.find_shared(TERRAFORM_CLUSTER_IDENTITIES, "", identity.name)
     if found is None:
         message = f"TerraformClusterIdentity {identity.name} does not exist"
-        return _not_found(message, revoked=True)
+        return _not_found(message, gone=True)
     if not allows(reads, found, namespace):
         message = (
             f"TerraformClusterIdentity {identity.name} does not allow namespace {namespace}: "
@@ -81,7 +84,8 @@ def _local(reads: Window, identity: Identity, namespace: str) -> Verdict:
 
 
 def _secret_missing(namespace: str, name: str) -> Verdict:
-    return Verdict(IdentityAllowed.SECRET_NOT_FOUND, f"Secret {namespace}/{name} does not exist")
+    message = f"Secret {namespace}/{name} does not exist"
+    return Verdict(IdentityAllowed.SECRET_NOT_FOUND, message, gone=True)
 
 
 def allows(reads: Window, identity: TerraformClusterIdentity, namespace: str) -> bool:
@@ -115,7 +119,7 @@ def _source(reads: Window, identity: TerraformClusterIdentity) -> Verdict:
     if missing:
         message = f"Secret {ref.namespace}/{ref.name} lacks required keys: {', '.join(missing)}"
         return Verdict(IdentityAllowed.CREDENTIALS_INCOMPLETE, message)
-    return Verdict(IdentityAllowed.IDENTITY_ALLOWED, source=secret)
+    return Verdict(IdentityAllowed.IDENTITY_ALLOWED, source=secret, deleting=identity.deleting)
 
 
 def missing_keys(identity: TerraformClusterIdentity, secret: Secret) -> list[str]:

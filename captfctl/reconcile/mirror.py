@@ -128,10 +128,15 @@ def _require_ours(mirror: Secret, identity: str) -> None:
         )
 
 
-def _our_mirror(door: Door, namespace: str, identity: str) -> Secret | None:
-    """None also when a Secret of that name is somebody else's."""
+def existing(door: Door, namespace: str, identity: str) -> Secret | None:
+    """The identity's mirror in a namespace; None also when a Secret of its name is another's."""
     mirror = find(door, SECRETS, namespace, credentials_mirror(identity))
     return mirror if mirror is not None and _is_ours(mirror, identity) else None
+
+
+def serves(mirror: Secret, owner: Owner) -> bool:
+    """Whether the owner is among the mirror's users."""
+    return any(reference.uid == owner.uid for reference in mirror.metadata.owner_references)
 
 
 def _adopt(references: list[OwnerReference], mine: OwnerReference) -> tuple[bool, bool]:
@@ -148,7 +153,7 @@ def _adopt(references: list[OwnerReference], mine: OwnerReference) -> tuple[bool
 
 def revoke(door: Door, namespace: str, identity: str) -> bool:
     """Delete the mirror whoever uses it. False when there is none, or it is not ours."""
-    mirror = _our_mirror(door, namespace, identity)
+    mirror = existing(door, namespace, identity)
     if mirror is None:
         return False
     try:
@@ -163,7 +168,7 @@ def drop_user(door: Door, identity: str, owner: Owner) -> bool:
 
     Raises `Conflict` when the mirror changed meanwhile: another user may have come.
     """
-    mirror = _our_mirror(door, owner.namespace, identity)
+    mirror = existing(door, owner.namespace, identity)
     if mirror is None:
         return False
     meta = mirror.metadata

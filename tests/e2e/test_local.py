@@ -38,6 +38,25 @@ def test_a_cluster_lives_and_dies_and_leaves_nothing_behind(site):
     scenarios.lives_and_dies(Story(site, "life"))
 
 
+def test_the_quick_start_can_be_deleted_as_it_was_applied(site):
+    """Its Secret and its identity stand before the objects that need them."""
+    file = str(QUICKSTART)
+    site.kubectl("apply", "-f", file)
+    condition = ("--for=condition=Ready", "terraformcluster/quickstart")
+    site.kubectl("wait", *condition, "--timeout=90s")
+    state = ("get", "secrets", "-l", "tfstate=true", "-o", "name")
+    assert site.kubectl(*state)
+
+    site.kubectl("delete", "--timeout=90s", "-f", file)
+
+    assert site.kubectl("get", "-f", file, "--ignore-not-found", "-o", "name", check=False) == ""
+    assert site.kubectl(*state) == ""
+    told = site.kubectl("get", "events", "-o", "jsonpath={.items[*].reason}")
+    assert "Destroyed" in told
+    assert "captf-creds" not in site.kubectl("get", "secrets", "-o", "name")
+    assert not site.processes()
+
+
 def test_a_killed_control_plane_goes_on_with_the_run_it_had(site):
     scenarios.manager_is_killed_while_terraform_applies(Story(site, "crash", seconds=10))
 

@@ -11,20 +11,27 @@ from datetime import timedelta
 import pytest
 
 from captfctl.clock import SystemClock
+from captfctl.cluster.door import find as find_object
 from captfctl.cluster.errors import NotFound
 from captfctl.errors import EnvironmentFault, InputError
 from captfctl.manager import LEASE_NAME, LeadershipLost, Manager, ManagerSettings
 from captfctl.model import keys, names
 from captfctl.model.conditions import find
-from captfctl.model.core import Job
+from captfctl.model.core import Job, Namespace
+from captfctl.model.identity import TerraformClusterIdentity
+from captfctl.model.meta import ObjectMeta
+from captfctl.model.owner import Owner
 from captfctl.model.resources import (
     EVENTS,
     JOBS,
     LEASES,
+    NAMESPACES,
     SECRETS,
     TERRAFORM_CLUSTER_IDENTITIES,
     TERRAFORM_CLUSTERS,
 )
+from captfctl.model.terraform import IdentityRef
+from captfctl.reconcile import mirror
 from tests.support.clock import eventually
 from tests.support.cluster_world import NAME, NAMESPACE, RUNNER_IMAGE, World, variables
 
@@ -193,6 +200,63 @@ def test_an_identity_reports_its_secret_and_its_users(world: World, start):
 
     eventually(lambda: status().namespaces == [NAMESPACE], "the namespace of the mirror")
     assert [c.reason for c in status().conditions] == ["SecretFound"]
+
+
+def identity_of(world: World) -> TerraformClusterIdentity | None:
+    return find_object(world.door, TERRAFORM_CLUSTER_IDENTITIES, "", "cloud")
+
+
+def protected(world: World) -> bool:
+    found = identity_of(world)
+    return found is not None and keys.IDENTITY_PROTECTION in found.metadata.finalizers
+
+
+def identity_reason(world: World) -> str:
+    found = identity_of(world)
+    return found.status.conditions[0].reason if found and found.status.conditions else ""
+
+
+def test_an_identity_in_use_goes_with_its_last_user(world: World, start):
+    start()
+    run_one(world)
+    eventually(lambda: protected(world), "the finalizer")
+    world.door.delete(TERRAFORM_CLUSTER_IDENTITIES, "cloud")
+    eventually(lambda: identity_reason(world) == "InUse", "what keeps it")
+    (ready,) = identity_of(world).status.conditions
+    assert f"{NAMESPACE}/{NAME}" in ready.message
+    eventually(lambda: world.obj.status.active_job is None, "the end of the run")
+    world.delete()
+    run_one(world)
+    eventually(lambda: world.gone, "the end of the deletion")
+    eventually(lambda: identity_of(world) is None, "the end of the identity")
+
+
+def test_an_identity_that_nothing_uses_any_more_is_free(world: World, start):
+    start()
+    run_one(world)
+    eventually(lambda: protected(world), "the finalizer")
+    world.door.patch(
+        TERRAFORM_CLUSTER_IDENTITIES,
+        "cloud",
+        "",
+        {"metadata": {"finalizers": [keys.IDENTITY_PROTECTION, "example.com/mine"]}},
+    )
+    world.door.delete(SECRETS, "captf-creds-cloud", NAMESPACE)
+    world.edit(lambda obj: setattr(obj.spec, "identity_ref", IdentityRef(name="another")))
+    eventually(lambda: not protected(world), "the end of the finalizer")
+    assert identity_of(world).metadata.finalizers == ["example.com/mine"]
+
+
+def test_a_copy_that_this_manager_does_not_see_keeps_the_identity(world: World, start):
+    elsewhere = Owner("TerraformCluster", "elsewhere", "other", "uid-of-other", "other")
+    world.create(NAMESPACES, Namespace(metadata=ObjectMeta(name="elsewhere")))
+    mirror.ensure(world.door, "cloud", world.door.get(SECRETS, "cloud", "captf-system"), elsewhere)
+    finalizers = {"metadata": {"finalizers": [keys.IDENTITY_PROTECTION]}}
+    world.door.patch(TERRAFORM_CLUSTER_IDENTITIES, "cloud", "", finalizers)
+    world.door.delete(TERRAFORM_CLUSTER_IDENTITIES, "cloud")
+    start(replace(SETTINGS, namespace=NAMESPACE))
+    eventually(lambda: identity_reason(world) == "InUse", "what keeps it")
+    assert protected(world)
 
 
 def test_an_identity_without_its_secret_says_so_in_the_default_namespace(world: World, start):

@@ -86,11 +86,102 @@ def test_a_missing_source_secret_is_named(world: World):
     assert "captf-system/cloud" in world.condition("IdentityAllowed").message
 
 
-def test_a_missing_identity_takes_the_mirror_along(ready: World):
-    ready.door.delete(TERRAFORM_CLUSTER_IDENTITIES, "cloud")
-    ready.run()
-    assert ready.reason("IdentityAllowed") == "False/IdentityNotFound"
-    assert ready.secret(MIRROR) is None
+def lose_the_secret(world: World) -> None:
+    world.door.delete(SECRETS, "cloud", "captf-system")
+
+
+def lose_the_identity(world: World) -> None:
+    world.door.delete(TERRAFORM_CLUSTER_IDENTITIES, "cloud")
+
+
+def lose_both(world: World) -> None:
+    lose_the_secret(world)
+    lose_the_identity(world)
+
+
+LOSSES = [lose_the_secret, lose_the_identity, lose_both]
+
+
+@pytest.mark.parametrize("lose", LOSSES)
+def test_credentials_that_are_gone_leave_the_copy_but_nothing_new_starts(ready: World, lose):
+    lose(ready)
+    ready.edit(lambda obj: setattr(obj.spec.source, "image", "registry.example.com/prod:v2"))
+    ready.settle(2)
+    assert ready.reason("IdentityAllowed") in ("False/IdentityNotFound", "False/SecretNotFound")
+    assert ready.secret(MIRROR).data == {"TOKEN": b"s3cr3t"}
+    assert ready.running() == []
+
+
+@pytest.mark.parametrize("lose", LOSSES)
+def test_a_destroy_uses_the_copy_when_the_credentials_are_gone(ready: World, lose):
+    lose(ready)
+    ready.delete()
+    ready.settle(2)
+    assert ready.reason("IdentityAllowed") == "True/CopyKept"
+    assert ready.reason("CredentialsMirrored") == "True/Mirrored"
+    (container,) = ready.active_job().spec.template.spec.containers
+    assert container.env_from[0].secret_ref.name == MIRROR
+
+
+def test_a_destroy_without_a_copy_waits_for_the_credentials(ready: World):
+    lose_the_secret(ready)
+    ready.door.delete(SECRETS, MIRROR, NAMESPACE)
+    ready.delete()
+    ready.settle(2)
+    assert ready.reason("IdentityAllowed") == "False/SecretNotFound"
+    assert ready.running() == []
+
+
+def test_a_foreign_secret_in_place_of_the_copy_serves_no_destroy(ready: World):
+    lose_the_secret(ready)
+    copy = ready.secret(MIRROR)
+    copy.metadata.annotations[keys.IDENTITY] = "another"
+    ready.door.update(SECRETS, copy)
+    ready.delete()
+    ready.settle(2)
+    assert ready.reason("IdentityAllowed") == "False/SecretNotFound"
+
+
+def delete_protected(world: World) -> None:
+    """Delete the identity while something keeps it."""
+    keep = {"metadata": {"finalizers": [keys.IDENTITY_PROTECTION]}}
+    world.door.patch(TERRAFORM_CLUSTER_IDENTITIES, "cloud", "", keep)
+    world.door.delete(TERRAFORM_CLUSTER_IDENTITIES, "cloud")
+
+
+def test_an_identity_that_is_being_deleted_goes_on_serving_its_users(ready: World):
+    delete_protected(ready)
+    ready.edit(lambda obj: setattr(obj.spec.source, "image", "registry.example.com/prod:v2"))
+    ready.settle(2)
+    assert ready.reason("IdentityAllowed") == "True/IdentityAllowed"
+    assert len(ready.running()) == 1
+
+
+def test_an_identity_that_is_being_deleted_serves_no_new_object(world: World):
+    delete_protected(world)
+    world.settle(2)
+    assert world.reason("IdentityAllowed") == "False/IdentityDeleting"
+    assert "serves no further objects" in world.condition("IdentityAllowed").message
+    assert world.secret(MIRROR) is None
+    assert world.jobs() == []
+
+
+def test_a_copy_made_for_others_does_not_let_a_new_object_in(world: World):
+    source = world.door.get(SECRETS, "cloud", "captf-system")
+    mirror.ensure(world.door, "cloud", source, other_user(world))
+    delete_protected(world)
+    world.settle(2)
+    assert world.reason("IdentityAllowed") == "False/IdentityDeleting"
+    assert world.jobs() == []
+
+
+def test_an_identity_that_is_being_deleted_serves_destroys(ready: World):
+    delete_protected(ready)
+    ready.door.delete(SECRETS, MIRROR, NAMESPACE)
+    ready.delete()
+    ready.settle(2)
+    assert ready.reason("IdentityAllowed") == "True/IdentityAllowed"
+    assert len(ready.running()) == 1
 
 
 def test_an_api_error_is_no_verdict_and_fails_the_pass_after_the_patch(ready: World):
