@@ -357,7 +357,8 @@ class InfrastructureHealthy(Reason, types=(Type.INFRASTRUCTURE_HEALTHY,)):
     HEALTHY = _Row(TRUE, "Healthy", DONE, "It runs and is healthy.")
     WAITING_FOR_PROVISIONING = _Row(UNKNOWN, "WaitingForProvisioning", WAITS,
         "Nothing was applied yet.")
-    PROVISIONING = _Row(FALSE, "Provisioning", PROGRESSING, "The first apply is running.")
+    PROVISIONING = _Row(FALSE, "Provisioning", PROGRESSING,
+        "The first apply has begun and has not succeeded; the message tells what is the case.")
     INSTANCE_PENDING = _Row(FALSE, "InstancePending", PROGRESSING, "It is still coming up.")
     INSTANCE_UNHEALTHY = _Row(FALSE, "InstanceUnhealthy", PERSON,
         "It runs and is not healthy.",

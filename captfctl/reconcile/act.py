@@ -13,8 +13,8 @@ from captfctl.model.meta import whole_seconds
 from captfctl.model.ops import Op
 from captfctl.model.reasons import ApplyJobSucceeded, Deleting, DriftJobSucceeded
 from captfctl.model.status import ActiveJob
-from captfctl.reconcile import credentials
-from captfctl.reconcile.active import CONDITION_OF, provisioning
+from captfctl.reconcile import credentials, provisioning
+from captfctl.reconcile.active import CONDITION_OF
 from captfctl.reconcile.context import Pass
 from captfctl.reconcile.finish import finish
 from captfctl.reconcile.rendering import Rendered, render_run
@@ -165,7 +165,7 @@ def _start(p: Pass, decision: Decision, rendered: Rendered) -> Result:
     if spec.op is Op.APPLY:
         p.running_apply = spec.name
         if not p.provisioned:
-            provisioning(p)
+            provisioning.started(p, spec.name)
     return finish(p, constants.ACTIVE_JOB_REQUEUE)
 
 

@@ -10,9 +10,10 @@ from captfctl.model.conditions import Type
 from captfctl.model.core import Job
 from captfctl.model.events import EventReason
 from captfctl.model.ops import Op
-from captfctl.model.reasons import InfrastructureHealthy, JobFailure
+from captfctl.model.reasons import JobFailure
 from captfctl.model.resources import JOBS
 from captfctl.model.status import ActiveJob
+from captfctl.reconcile import provisioning
 from captfctl.reconcile.context import Pass
 from captfctl.reconcile.finish import finish
 from captfctl.reconcile.images import fallback_image
@@ -52,8 +53,6 @@ def watch(p: Pass, job: Job) -> Result:
     op = op_of(job)
     if stuck is not None and op is not None and CONDITION_OF[op] is Type.APPLY_JOB_SUCCEEDED:
         apply_condition = JobFailure.IMAGE_PULL_FAILED.says(stuck.message)
-    if op is Op.APPLY and not p.provisioned:
-        provisioning(p)
     return finish(p, constants.ACTIVE_JOB_REQUEUE, apply_condition)
 
 
@@ -115,16 +114,14 @@ def show(p: Pass, job: Job) -> bool:
     )
     if op_of(job) is Op.APPLY:
         p.running_apply = meta.name
+        if not p.provisioned:
+            provisioning.running(p, job)
     return True
 
 
 def _exists(p: Pass, job: Job) -> bool:
     live = find(p.env.door, JOBS, job.metadata.namespace, job.metadata.name)
     return live is not None and live.metadata.uid == job.metadata.uid
-
-
-def provisioning(p: Pass) -> None:
-    p.conditions.set_reason(InfrastructureHealthy.PROVISIONING, "the first apply is running")
 
 
 def settle(p: Pass) -> bool:

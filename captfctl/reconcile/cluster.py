@@ -10,6 +10,7 @@ from captfctl.model.terraform import TerraformCluster
 from captfctl.reconcile import preamble
 from captfctl.reconcile.context import DecideAgain, Pass
 from captfctl.reconcile.env import Env
+from captfctl.reconcile.finish import sum_up
 from captfctl.reconcile.owners import KIND
 from captfctl.reconcile.paused import paused_branch
 from captfctl.reconcile.report import show, transitions
@@ -52,6 +53,8 @@ def complete(p: Pass) -> Result:
         result, mark = preamble.after(constants.LAG_REQUEUE), False
     except Exception as problem:
         failure = problem
+        if p.books is not None:
+            sum_up(p)
     _write(p, failure, mark=mark)
     if failure is not None:
         raise failure

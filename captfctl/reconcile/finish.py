@@ -13,6 +13,7 @@ from captfctl.model.reasons import (
     Reconciling,
     Standing,
 )
+from captfctl.reconcile import provisioning
 from captfctl.reconcile.context import Pass
 from captfctl.terraform.books.results import FinishedRun
 
@@ -29,11 +30,19 @@ def finish(
     apply_condition: ConditionValue | None = None,
 ) -> Result:
     """Sum up and end the pass. `apply_condition` is what a step knows better than bookkeeping."""
-    p.set(Type.APPLY_JOB_SUCCEEDED, apply_condition or _apply_condition(p))
+    sum_up(p, apply_condition)
     if not p.deleting and not p.paused:
         _inputs_applied(p)
-    p.conditions.summarize_ready(p.provisioned)
     return Result(requeue.total_seconds())
+
+
+def sum_up(p: Pass, apply_condition: ConditionValue | None = None) -> None:
+    """What a pass knows after bookkeeping, however far it came."""
+    p.set(Type.APPLY_JOB_SUCCEEDED, apply_condition or _apply_condition(p))
+    shown = p.obj.status.active_job  # stays where the cache may be behind
+    if not p.provisioned and (shown is None or shown.operation is not Op.APPLY):
+        provisioning.none_running(p)
+    p.conditions.summarize_ready(p.provisioned)
 
 
 def last_apply_failed(p: Pass) -> bool:

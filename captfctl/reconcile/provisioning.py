@@ -1,0 +1,105 @@
+"""What is the case with an object's first apply, in words: for its health, and so for `Ready`."""
+
+from datetime import UTC, datetime
+
+from captfctl.model.conditions import TRUE, Type, cut
+from captfctl.model.core import Job, Pod
+from captfctl.model.meta import Condition
+from captfctl.model.reasons import InfrastructureHealthy, Standing, WaitReason, known
+from captfctl.reconcile import credentials
+from captfctl.reconcile.context import Pass
+from captfctl.runs.jobs import pods_of
+from captfctl.terraform.books.apply_condition import pull_problem
+
+_MESSAGE_MAX = 256
+_BEGINNING = datetime.min.replace(tzinfo=UTC)
+_GATES = (Type.DEPENDENCIES_READY, *credentials.ORDER)
+
+
+def started(p: Pass, job: str) -> None:
+    """The first apply was started by this pass."""
+    _say(p, f"the first apply has not begun: Job {job} has no pod yet")
+
+
+def running(p: Pass, job: Job) -> None:
+    """The Job of the first apply is there. Its pods are read live until one runs."""
+    name = job.metadata.name
+    if job.spec.suspend:
+        _say(p, f"the first apply has not begun: Job {name} is suspended")
+        return
+    lacks = "" if job.status.ready else _what_a_pod_lacks(pods_of(p.env.door, job))
+    if lacks:
+        _say(p, f"the first apply has not begun: Job {name} {lacks}")
+    else:
+        _say(p, f"the first apply is running: Job {name}")
+
+
+def _what_a_pod_lacks(pods: list[Pod]) -> str:
+    """What keeps the newest pod from running; empty when nothing does."""
+    if not pods:
+        return "has no pod yet"
+    pod = max(pods, key=lambda pod: pod.metadata.creation_timestamp or _BEGINNING)
+    if pod.status.phase not in ("", "Pending"):
+        return ""
+    for condition in pod.status.conditions:
+        if condition.type == "PodScheduled" and condition.status != TRUE:
+            return f"has no node: {cut(condition.message or condition.reason, _MESSAGE_MAX)}"
+    return _told_by_the_node(pod) or "waits until its pod is set up"
+
+
+def _told_by_the_node(pod: Pod) -> str:
+    problem = pull_problem(pod)
+    if problem:
+        return f"cannot pull {problem}"
+    for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+        waiting = status.state.waiting if status.state else None
+        if waiting is not None and waiting.message:
+            return f"waits: {waiting.reason}: {cut(waiting.message, _MESSAGE_MAX)}"
+    return ""
+
+
+def none_running(p: Pass) -> None:
+    """Where a first apply began and none runs now: say so, and what is waited for."""
+    health = p.conditions[Type.INFRASTRUCTURE_HEALTHY]
+    if health is not None and health.reason == InfrastructureHealthy.PROVISIONING:
+        _say(p, f"the first apply has not succeeded, and none is running: {_why(p)}")
+
+
+def _why(p: Pass) -> str:
+    paused = p.conditions[Type.PAUSED]
+    if paused is not None and paused.status == TRUE:
+        return paused.message
+    if p.deleting:
+        return "the object is being deleted"
+    closed = _closed(p)
+    if closed is not None:
+        return f"{closed.type} is {closed.status}, {closed.reason}"
+    apply = p.conditions[Type.APPLY_JOB_SUCCEEDED]
+    reason = known(apply.type, apply.reason) if apply is not None else None
+    if apply is None or reason is None:
+        return "it is started again"
+    if isinstance(reason, WaitReason):
+        return apply.message
+    return _BY_STANDING.get(reason.standing, "it is started again").format(reason)
+
+
+_BY_STANDING = {
+    Standing.PERSON: "{}, which waits for a person",
+    Standing.FAILING: "{}, and it is tried again",
+    Standing.DONE: "what it left is not read yet",
+}
+
+
+def _closed(p: Pass) -> Condition | None:
+    """The condition that keeps an apply from starting."""
+    for kind in _GATES:
+        found = p.conditions[kind]
+        if found is not None and found.status != TRUE:
+            return found
+    if p.state is not None and p.state.held:
+        return p.conditions[Type.STATE_READABLE]
+    return None
+
+
+def _say(p: Pass, text: str) -> None:
+    p.conditions.set_reason(InfrastructureHealthy.PROVISIONING, text)
