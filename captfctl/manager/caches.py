@@ -30,6 +30,7 @@ from captfctl.model.resources import (
 )
 from captfctl.model.subject import Subject
 from captfctl.model.terraform import TerraformCluster
+from captfctl.reconcile.cache import copied_identity, users_of_copy
 from captfctl.runs.jobs import is_finished
 from captfctl.runs.reader import slim
 from captfctl.settings import ManagerSettings
@@ -41,6 +42,7 @@ BY_VARIABLES = "variables"
 BY_PROGRESS = "progress"
 BY_STATE = "state"
 BY_COPY = "copy"
+BY_USER = "user"
 
 _MANAGED = f"{keys.MANAGED}={keys.TRUE}"
 _VARIABLES = f"{keys.VARIABLES}={keys.TRUE}"
@@ -132,7 +134,7 @@ class Caches:
         self.secrets = self._informer(
             SECRETS.metadata_only(),
             labels=_MANAGED,
-            indexes={BY_STATE: _state_index, BY_COPY: _copy_index},
+            indexes={BY_STATE: _state_index, BY_COPY: _copy_index, BY_USER: users_of_copy},
         )
         # Chunks by their names and labels alone, whoever made them: they would be no whole state.
         self.stray_chunks = self._informer(
@@ -254,6 +256,10 @@ class InformerReader:
             *self._caches.stray_chunks.keys_by_index(BY_STATE, value),
         ]
         return [name for _, name in found]
+
+    def copied_identities(self, owner: Owner) -> Sequence[str]:
+        found = self._caches.secrets.by_index(BY_USER, owner.uid)
+        return [copied_identity(secret) for secret in found]
 
     def cluster(self, namespace: str, name: str) -> Cluster | None:
         return self._caches.capi_clusters.get(namespace, name)

@@ -11,6 +11,7 @@ from captfctl.cluster.door import Door, find
 from captfctl.model import keys
 from captfctl.model.capi import Cluster
 from captfctl.model.core import RoleBinding, ServiceAccount
+from captfctl.model.meta import ApiObject
 from captfctl.model.owner import Owner
 from captfctl.model.resources import (
     CLUSTERS,
@@ -47,6 +48,10 @@ class CacheReader(JobsReader, Protocol):
         """The names of the Secrets that hold chunks of the owner's state."""
         ...
 
+    def copied_identities(self, owner: Owner) -> Sequence[str]:
+        """The identities of whose copies in its namespace the owner is named as a user."""
+        ...
+
     def wrote(self, obj: TerraformCluster) -> None:
         """Take note of a version this process wrote: later reads are not older than it."""
         ...
@@ -79,8 +84,26 @@ class DoorCache(DoorJobs):
         )
         return [secret.metadata.name for secret in found.items]
 
+    def copied_identities(self, owner: Owner) -> Sequence[str]:
+        marked = f"{keys.MIRRORED}={keys.TRUE}"
+        found = self._source.list(SECRETS.metadata_only(), owner.namespace, labels=marked).items
+        return [copied_identity(s) for s in found if owner.uid in users_of_copy(s)]
+
     def wrote(self, obj: TerraformCluster) -> None:
         pass
+
+
+def users_of_copy(secret: ApiObject) -> list[str]:
+    """The UIDs of the objects that use a copy of an identity's Secret; none of any other Secret."""
+    meta = secret.metadata
+    if meta.labels.get(keys.MIRRORED) != keys.TRUE:
+        return []
+    return [reference.uid for reference in meta.owner_references]
+
+
+def copied_identity(secret: ApiObject) -> str:
+    """The identity that a copy is of."""
+    return secret.metadata.annotations.get(keys.IDENTITY, "")
 
 
 def _managed(labels: dict[str, str]) -> bool:

@@ -6,7 +6,7 @@ from captfctl.cluster.errors import Conflict
 from captfctl.controller import Result
 from captfctl.decide import constants
 from captfctl.model.events import EventReason
-from captfctl.reconcile import mirror
+from captfctl.reconcile import credentials
 from captfctl.reconcile.context import DecideAgain, Pass
 from captfctl.reconcile.finish import finish
 from captfctl.reconcile.retain import retain
@@ -66,7 +66,7 @@ def _clean_up(p: Pass, steps: Callable[[], None]) -> Result:
     if p.env.leases.run_lease_live(p.owner):
         return finish(p, constants.LAG_REQUEUE)
     steps()
-    _leave_mirror(p)
+    _leave_copies(p)
     p.drop_finalizer()
     return finish(p)
 
@@ -79,17 +79,14 @@ def _remove_everything(p: Pass) -> None:
     delete_leases(door, owner)
 
 
-def _leave_mirror(p: Pass) -> None:
-    identity = p.identity
-    if not identity.name or identity.local:
-        return
+def _leave_copies(p: Pass) -> None:
+    """Of the identity named now, which the cache may not show yet, and of those named before."""
+    named = {p.identity.name} if p.identity.name and not p.identity.local else set()
     try:
-        gone = mirror.drop_user(p.env.door, identity.name, p.owner)
+        for name in sorted(named.union(p.env.cache.copied_identities(p.owner))):
+            credentials.leave_copy(p, name)
     except Conflict as problem:
         raise DecideAgain from problem  # another user came or went: look again
-    if gone:
-        text = f"Secret {identity.secret} removed with the last user of identity {identity.name}"
-        p.record(EventReason.MIRROR_REMOVED.says(text))
 
 
 def _say_removed(p: Pass, text: str) -> None:

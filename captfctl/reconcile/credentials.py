@@ -7,6 +7,7 @@ from captfctl.model.conditions import TRUE, Type
 from captfctl.model.core import Secret
 from captfctl.model.events import EventReason
 from captfctl.model.meta import Condition
+from captfctl.model.names import credentials_mirror
 from captfctl.model.reasons import CredentialsMirrored, IdentityAllowed, RunnerRBACReady
 from captfctl.reconcile import identity as identities
 from captfctl.reconcile import mirror, runner_rbac
@@ -56,6 +57,36 @@ def _with_the_copy(p: Pass, found: identities.Verdict) -> identities.Verdict:
     return identities.Verdict(IdentityAllowed.COPY_KEPT, text)
 
 
+def leave_old_copies(p: Pass) -> None:
+    """Take the object off the copies of identities that it does not name any more.
+
+    Only where none of its Jobs runs, and once the credentials that it names now are there: until
+    then the old copy may be all that a corrected reference, or a destroy, has left to use. A copy
+    that the namespace may not have any more goes in any case.
+    """
+    kept = "" if p.identity.local else p.identity.name
+    mirrored = p.conditions[Type.CREDENTIALS_MIRRORED]
+    ready = mirrored is not None and mirrored.status == TRUE
+    try:
+        for name in p.env.cache.copied_identities(p.owner):
+            if name == kept:
+                continue
+            if ready:
+                leave_copy(p, name)
+            elif identities.check(p.shared, identities.Identity(name), p.owner.namespace).revoked:
+                _revoke(p, name, "it may not be used here any more")
+    except CaptfError as problem:  # also a conflict: another user came or went
+        p.credentials_error = p.credentials_error or problem
+
+
+def leave_copy(p: Pass, identity: str) -> None:
+    """Take the object off one copy, which goes with its last user. Raises `Conflict`."""
+    if mirror.drop_user(p.env.door, identity, p.owner):
+        name = credentials_mirror(identity)
+        text = f"Secret {name} removed with the last user of identity {identity}"
+        p.record(EventReason.MIRROR_REMOVED.says(text))
+
+
 def missing(p: Pass) -> Condition | None:
     """The first of the conditions that keeps a Job from starting; None when none does."""
     for kind in ORDER:
@@ -88,11 +119,15 @@ def _mirror(p: Pass, verdict: identities.Verdict) -> None:
 
 
 def _nothing_to_copy(p: Pass, verdict: identities.Verdict) -> None:
-    if verdict.revoked and mirror.revoke(p.env.door, p.owner.namespace, p.identity.name):
-        text = f"copy of identity {p.identity.name} removed: {verdict.reason}"
-        p.record(EventReason.MIRROR_REMOVED.says(text))
+    if verdict.revoked:
+        _revoke(p, p.identity.name, verdict.reason)
     text = f"no credentials to copy: {verdict.reason}"
     p.conditions.set_reason(CredentialsMirrored.MIRROR_PENDING, text)
+
+
+def _revoke(p: Pass, identity: str, why: str) -> None:
+    if mirror.revoke(p.env.door, p.owner.namespace, identity):
+        p.record(EventReason.MIRROR_REMOVED.says(f"copy of identity {identity} removed: {why}"))
 
 
 def _bring_up_to_date(p: Pass, source: Secret) -> None:

@@ -48,6 +48,7 @@ def decide(p: Pass) -> Decision | Result:
     state_step.take_over(p, found)
     if not p.deleting:
         credentials.prepare(p)
+        credentials.leave_old_copies(p)
     _repair_owner_references(p)
     if not p.deleting:
         inputs.build(p)

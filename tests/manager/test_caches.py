@@ -9,7 +9,9 @@ from captfctl.manager.caches import Caches, InformerReader
 from captfctl.model import keys, names
 from captfctl.model.core import Secret
 from captfctl.model.meta import ObjectMeta
+from captfctl.model.owner import Owner
 from captfctl.model.resources import SECRETS
+from captfctl.reconcile import mirror
 from captfctl.settings import ManagerSettings
 from tests.embedded.support import until
 from tests.support.cluster_world import NAMESPACE, RUNNER_IMAGE, World
@@ -40,6 +42,17 @@ def test_every_secret_that_claims_to_hold_state_is_known(world: World, reader: I
         meta = ObjectMeta(name=f"{base}-{name[:4]}", namespace=NAMESPACE, labels=labels | managed)
         world.create(SECRETS, Secret(metadata=meta))
     until(lambda: len(reader.state_secrets(world.owner)) == 3)
+
+
+def test_the_copies_that_an_object_uses_are_known(world: World, reader: InformerReader):
+    assert reader.copied_identities(world.owner) == ["cloud"]
+    other = Owner("TerraformCluster", NAMESPACE, "other", "uid-other", "other")
+    assert reader.copied_identities(other) == []
+    source = world.door.get(SECRETS, "cloud", "captf-system")
+    mirror.ensure(world.door, "cloud", source, other)
+    until(lambda: reader.copied_identities(other) == ["cloud"])
+    mirror.drop_user(world.door, "cloud", world.owner)
+    until(lambda: reader.copied_identities(world.owner) == [])
 
 
 def test_an_object_that_was_handed_out_is_the_callers_own(world: World, reader: InformerReader):

@@ -2,10 +2,10 @@
 
 import pytest
 
-from captfctl.cluster.errors import Forbidden, Unavailable
+from captfctl.cluster.errors import Conflict, Forbidden, Unavailable
 from captfctl.model import keys
 from captfctl.model.core import RoleBinding, RoleRef, Secret, ServiceAccount
-from captfctl.model.identity import AllowedNamespaces
+from captfctl.model.identity import AllowedNamespaces, SecretRef
 from captfctl.model.meta import LabelSelector, LabelSelectorRequirement, ObjectMeta, OwnerReference
 from captfctl.model.owner import Owner
 from captfctl.model.resources import (
@@ -18,7 +18,7 @@ from captfctl.model.resources import (
 from captfctl.model.terraform import IdentityKind, IdentityRef, JobPolicy
 from captfctl.reconcile import mirror
 from captfctl.reconcile.selectors import matches
-from tests.support.cluster_world import NAMESPACE, World
+from tests.support.cluster_world import NAMESPACE, World, identity, variables
 from tests.support.doors import Overridden
 
 MIRROR = "captf-creds-cloud"
@@ -296,6 +296,103 @@ def test_a_mirror_goes_with_its_last_user(ready: World):
     assert [ref.uid for ref in ready.secret(MIRROR).metadata.owner_references] == [other.uid]
     assert mirror.drop_user(ready.door, "cloud", other)
     assert ready.secret(MIRROR) is None
+
+
+def another_identity(world: World, name: str = "other") -> None:
+    secret = Secret(metadata=ObjectMeta(name=name, namespace="captf-system"), data={"T": b"t2"})
+    world.create(SECRETS, secret)
+    new = identity(secret_ref=SecretRef(name=name, namespace="captf-system"))
+    new.metadata.name = name
+    world.create(TERRAFORM_CLUSTER_IDENTITIES, new)
+
+
+def use(name: str, kind: IdentityKind | None = None):
+    return lambda obj: setattr(obj.spec, "identity_ref", IdentityRef(name=name, kind=kind))
+
+
+def copies(world: World) -> list[str]:
+    return sorted(name for name in world.secrets() if name.startswith("captf-creds-"))
+
+
+@pytest.mark.parametrize("local", [False, True])
+def test_the_copy_of_an_identity_that_is_named_no_more_goes(ready: World, local: bool):
+    another_identity(ready)
+    if local:
+        own = Secret(metadata=ObjectMeta(name="other", namespace=NAMESPACE), data={"T": b"t"})
+        ready.create(SECRETS, own)
+    ready.edit(use("other", IdentityKind.SECRET if local else None))
+    ready.run()
+    assert copies(ready) == ([] if local else ["captf-creds-other"])
+    assert "MirrorRemoved" in ready.events.reasons
+    ready.settle(2)
+    assert ready.reason("CredentialsMirrored") == "True/Mirrored"
+
+
+def test_a_copy_that_another_object_uses_stays_for_it(ready: World):
+    another_identity(ready)
+    other = other_user(ready)
+    mirror.ensure(ready.door, "cloud", ready.door.get(SECRETS, "cloud", "captf-system"), other)
+    ready.edit(use("other"))
+    ready.run()
+    users = ready.secret(MIRROR).metadata.owner_references
+    assert [user.uid for user in users] == [other.uid]
+
+
+def test_the_old_copy_stays_while_a_job_runs_with_it(ready: World):
+    another_identity(ready)
+    ready.edit(variables('{"region":"eu-2"}'))
+    ready.run()
+    job = ready.active_job()
+    ready.edit(use("other"))
+    ready.settle(2)
+    assert MIRROR in copies(ready)
+    ready.runner.succeed(job)
+    ready.settle(2)
+    assert copies(ready) == ["captf-creds-other"]
+
+
+def test_the_old_copy_stays_until_the_new_credentials_are_there(ready: World):
+    ready.edit(use("other"))
+    ready.settle(2)
+    assert ready.reason("IdentityAllowed") == "False/IdentityNotFound"
+    assert copies(ready) == [MIRROR]
+    another_identity(ready)
+    ready.settle(2)
+    assert copies(ready) == ["captf-creds-other"]
+
+
+def test_an_old_copy_that_is_not_allowed_any_more_goes_at_once(ready: World):
+    change_identity(ready, allow(AllowedNamespaces(names=["elsewhere"])))
+    ready.edit(use("missing"))
+    ready.settle(2)
+    assert copies(ready) == []
+
+
+def test_a_deletion_takes_old_copies_along(ready: World):
+    ready.edit(use("missing"))
+    ready.settle(2)
+    another_identity(ready)
+    ready.delete()
+    ready.edit(use("other"))
+    ready.run()
+    assert copies(ready) == [MIRROR, "captf-creds-other"]
+    ready.runner.succeed(ready.active_job())
+    ready.settle(2)
+    assert ready.gone
+    assert copies(ready) == []
+
+
+def test_a_copy_that_changes_meanwhile_is_left_in_the_next_pass(ready: World):
+    another_identity(ready)
+    ready.edit(use("other"))
+
+    def stale(*_, **__):
+        raise Conflict("changed meanwhile")
+
+    with pytest.raises(Conflict):
+        ready.run(ready.env(Overridden(ready.writes, delete={"secrets": stale})))
+    ready.run()
+    assert copies(ready) == ["captf-creds-other"]
 
 
 def test_an_earlier_object_of_the_name_is_replaced_in_place(ready: World):

@@ -18,6 +18,7 @@ from captfctl.model.resources import (
     TERRAFORM_CLUSTERS,
 )
 from captfctl.model.terraform import TerraformCluster
+from captfctl.reconcile.cache import copied_identity, users_of_copy
 from captfctl.runs.jobs import is_finished
 
 Key = tuple[str, str]
@@ -76,6 +77,10 @@ class LaggingCache:
             and secret.metadata.labels.get(keys.TFSTATE) == keys.TRUE
             and secret.metadata.labels.get(keys.TFSTATE_SUFFIX) == owner.suffix
         ]
+
+    def copied_identities(self, owner: Owner) -> Sequence[str]:
+        secrets = self._seen[SECRETS.plural].values()
+        return [copied_identity(secret) for secret in secrets if owner.uid in users_of_copy(secret)]
 
     def cluster(self, namespace: str, name: str) -> Cluster | None:
         return self._get(CLUSTERS, namespace, name)
