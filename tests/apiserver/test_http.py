@@ -155,7 +155,7 @@ def test_not_found_names_the_object(api, namespace):
 
 
 @pytest.mark.parametrize(
-    "path", ["/nowhere", "/api/v2", "/apis/absent.io/v1", "/apis/batch/v1/gizmos", "/openapi/v2"]
+    "path", ["/nowhere", "/api/v2", "/apis/absent.io/v1", "/apis/batch/v1/gizmos", "/openapi/v4"]
 )
 def test_what_is_not_served_is_not_found(api, path):
     status, answer = api.call("GET", path)

@@ -340,3 +340,49 @@ def test_a_new_definition_is_served_at_once(kubectl, namespace):
     assert header.split() == ["NAME", "AGE"]
     kubectl("delete", "crd", "gears.fresh.example.io")
     assert kubectl.run("get", "gears").returncode != 0
+
+
+def config_maps(*names, **more):
+    return [
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"k": "v"}}
+        | more
+        for name in names
+    ]
+
+
+def test_what_was_read_as_a_list_can_be_applied_again(kubectl):
+    for document in config_maps("a", "b"):
+        kubectl("create", "-f", "-", stdin=document)
+    kubectl("apply", "-f", "-", stdin=widget("w", kubectl.namespace, size=1))
+    for form in ("yaml", "json"):
+        told = kubectl("apply", "-f", "-", stdin=kubectl("get", "cm,widgets", "-o", form))
+        assert [line.split()[0] for line in told.splitlines()] == [
+            "configmap/a",
+            "configmap/b",
+            "widget.example.io/w",
+        ]
+    for command in (["apply", "--server-side", "--force-conflicts"], ["replace"]):
+        kubectl(*command, "-f", "-", stdin=kubectl("get", "cm,widgets", "-o", "yaml"))
+
+
+@pytest.mark.parametrize("kind", ["List", "ConfigMapList"])
+def test_lists_of_any_name_are_created_and_deleted(kubectl, kind):
+    listed = {"apiVersion": "v1", "kind": kind, "items": config_maps("a", "b")}
+    assert kubectl("create", "-f", "-", stdin=listed).count("created") == 2
+    assert kubectl("delete", "-f", "-", stdin=listed).count("deleted") == 2
+
+
+@pytest.mark.parametrize("mode", ["strict", "warn", "ignore"])
+def test_fields_in_the_items_of_a_list_are_validated(kubectl, mode):
+    listed = {"apiVersion": "v1", "kind": "List", "items": config_maps("a", dato={"k": "v"})}
+    done = kubectl.run("apply", f"--validate={mode}", "-f", "-", stdin=listed)
+    assert (done.returncode == 0) is (mode != "strict"), done.stderr
+    assert ("dato" in done.stderr) is (mode != "ignore")
+
+
+def test_a_kind_that_nobody_knows_is_told_as_such(kubectl):
+    thing = {"apiVersion": "absent.io/v1", "kind": "Thing", "metadata": {"name": "t"}}
+    told = kubectl.fails("apply", "-f", "-", stdin=thing)
+    assert 'no matches for kind "Thing" in version "absent.io/v1"' in told
+    listed = {"apiVersion": "v1", "kind": "List", "items": [thing]}
+    assert "no matches for kind" in kubectl.fails("apply", "-f", "-", stdin=listed)

@@ -6,25 +6,8 @@ import struct
 from datetime import datetime
 
 from captfctl.embedded.apiserver import protobuf
+from captfctl.embedded.apiserver.wire import block, number, varint
 from captfctl.embedded.schemas.builtin import JSON_SCHEMA, Form, Scalar
-
-
-def varint(number):
-    number &= (1 << 64) - 1
-    out = b""
-    while number > 0x7F:
-        out += bytes([number & 0x7F | 0x80])
-        number >>= 7
-    return out + bytes([number])
-
-
-def number(field, value):
-    return varint(field << 3) + varint(value)
-
-
-def block(field, content):
-    content = content.encode() if isinstance(content, str) else content
-    return varint(field << 3 | 2) + varint(len(content)) + content
 
 
 def envelope(api_version, kind, message):

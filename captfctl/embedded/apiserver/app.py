@@ -17,7 +17,8 @@ from captfctl.embedded.apiserver.auth import Authenticator, Identity, refuse_imp
 from captfctl.embedded.apiserver.discovery import HEALTH, Discovery
 from captfctl.embedded.apiserver.log_source import LogSource, LogStream
 from captfctl.embedded.apiserver.logs import open_log
-from captfctl.embedded.apiserver.openapi import OpenApi
+from captfctl.embedded.apiserver.openapi import V2, V3, OpenApi
+from captfctl.embedded.apiserver.openapi_v2 import PROTOBUF
 from captfctl.embedded.apiserver.replies import TEXT, Reply, Status, Subject, failure, json_reply
 from captfctl.embedded.apiserver.requests import (
     ApiRequest,
@@ -120,7 +121,9 @@ class App:
             headers=dict(http.headers),
             body=await _body(http),
             identity=identity,
-            accepted=parse_accept(http.headers.get("accept", "")),
+            accepted=parse_accept(
+                http.headers.get("accept", ""), also=PROTOBUF if path == V2 else ""
+            ),
         )
 
     def _answer(self, request: ApiRequest, target: Target | None) -> Answer:
@@ -151,8 +154,8 @@ class App:
             return Reply(b"ok", content_type=TEXT)
         if path == "/version":
             return json_reply(_version())
-        if path == "/openapi/v3" or path.startswith("/openapi/v3/"):
-            found = self._openapi.answer(path)
+        if path.startswith((V2, V3)):
+            found = self._openapi.answer(path, request.accepted.media)
         else:
             found = self._discovery.answer(path, request.accepted)
         if found is None:

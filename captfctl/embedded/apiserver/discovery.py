@@ -147,7 +147,7 @@ class Discovery:
             for g in self._groups()
             for v in g.versions
         ]
-        return ["/api", "/apis", *versions, *HEALTH, "/openapi/v3", "/version"]
+        return ["/api", "/apis", *versions, *HEALTH, "/openapi/v2", "/openapi/v3", "/version"]
 
     def _find(self, name: str) -> Group | None:
         return next((group for group in self._groups() if group.name == name), None)

@@ -1,7 +1,7 @@
-"""OpenAPI v3 documents, one for each group version.
+"""OpenAPI documents: v3, one for each group version, and v2, one for everything.
 
 `kubectl explain` reads the schemas, `kubectl apply` the merge keys, and kubectl as a whole whether
-the server validates fields. OpenAPI v2 is not offered: kubectl asks for it only when v3 is missing.
+the server validates fields.
 """
 
 import hashlib
@@ -9,13 +9,16 @@ from typing import Any
 
 import msgspec
 
-from captfctl.embedded.apiserver.replies import Reply, json_reply
+from captfctl.embedded.apiserver import openapi_v2
+from captfctl.embedded.apiserver.replies import JSON, Reply, json_reply
 from captfctl.embedded.schemas import builtin
 from captfctl.embedded.schemas.builtin import META, Field, Form, Scalar, Shape, Struct
 from captfctl.embedded.store import Registry, Served
 from captfctl.model.resource import Document
 from captfctl.version import VERSION
 
+V2 = "/openapi/v2"
+V3 = "/openapi/v3"
 _PREFIX = "#/components/schemas/"
 _WRITE = ("dryRun", "fieldManager", "fieldValidation")
 _PATCHES = (
@@ -34,17 +37,30 @@ class OpenApi:
         self._version = -1
         self._documents: dict[str, bytes] = {}
 
-    def answer(self, path: str) -> Reply | None:
-        """The index, or a group version's document; None when there is none."""
+    def answer(self, path: str, media: str) -> Reply | None:
+        """The v2 document, the v3 index, or a group version's document; None for anything else.
+
+        `media`: the content type of the v2 document.
+        """
         self._refresh()
-        rest = path.removeprefix("/openapi/v3").strip("/")
+        if path == V2:
+            return self._v2(media)
+        rest = path.removeprefix(V3).strip("/")
         if not rest:
             return json_reply({"paths": {key: self._link(key) for key in self._paths()}})
         if rest not in self._paths():
             return None
         if rest not in self._documents:
-            self._documents[rest] = self._document(rest)
+            self._documents[rest] = msgspec.json.encode(self._document(rest))
         return Reply(self._documents[rest])
+
+    def _v2(self, media: str) -> Reply:
+        protobuf = media == openapi_v2.PROTOBUF
+        if media not in self._documents:
+            document = openapi_v2.swagger(self._document(path) for path in self._paths())
+            body = openapi_v2.encoded(document) if protobuf else msgspec.json.encode(document)
+            self._documents[media] = body
+        return Reply(self._documents[media], content_type=openapi_v2.ANSWERED if protobuf else JSON)
 
     def _refresh(self) -> None:
         if self._version != self._registry.version:
@@ -57,22 +73,21 @@ class OpenApi:
 
     def _link(self, path: str) -> Document:
         mark = hashlib.sha256(f"{VERSION} {self._version} {path}".encode()).hexdigest()[:32]
-        return {"serverRelativeURL": f"/openapi/v3/{path}?hash={mark}"}
+        return {"serverRelativeURL": f"{V3}/{path}?hash={mark}"}
 
-    def _document(self, path: str) -> bytes:
+    def _document(self, path: str) -> Document:
         members = [served for served in self._registry if _base(served) == path]
         schemas: dict[str, Any] = {}
         paths: dict[str, Any] = {}
         for served in members:
             name = _add_schema(served, schemas)
             paths |= _operations(served, name)
-        document = {
+        return {
             "openapi": "3.0.0",
             "info": {"title": "captfctl local", "version": VERSION},
             "paths": paths,
             "components": {"schemas": schemas},
         }
-        return msgspec.json.encode(document)
 
 
 def _base(served: Served) -> str:

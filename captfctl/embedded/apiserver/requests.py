@@ -91,6 +91,7 @@ class Accepted:
 
     form: Form
     version: str = ""
+    media: str = bodies.JSON
 
 
 class _Preconditions(msgspec.Struct, rename="camel"):
@@ -111,10 +112,15 @@ class _DeleteOptions(msgspec.Struct, rename="camel"):
 JSON_TYPES = frozenset({"application/json", "application/yaml", "application/*", "*/*", ""})
 
 
-def parse_accept(header: str) -> Accepted:
-    """Raises `NotAcceptable` when nothing in the header can be made."""
+def parse_accept(header: str, *, also: str = "") -> Accepted:
+    """`also`: a media type that can be made beside JSON.
+
+    Raises `NotAcceptable` when nothing in the header can be made.
+    """
     for entry in (header or "*/*").split(","):
         media, *parameters = (part.strip() for part in entry.split(";"))
+        if also and media == also:
+            return Accepted(Form.PLAIN, media=also)
         if media not in JSON_TYPES:
             continue
         given = dict(part.partition("=")[::2] for part in parameters)
