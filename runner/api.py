@@ -1,4 +1,5 @@
-"""One kind of request to the cluster's API server: post a document within two seconds (20 §23).
+"""One kind of request to the cluster's API server: post a document within two seconds
+(runner.md: Progress events).
 
 The connection is kept between requests; one that the server has meanwhile closed is replaced.
 """
@@ -67,7 +68,7 @@ class Api:
             self._connection = None
 
     def _token(self) -> str:
-        """The token, read anew each time because it is rotated."""
+        """The token, read each time because it is rotated."""
         with open(self._token_file, encoding="latin-1") as file:
             token = file.read().strip()
         if any(ord(character) < 0x20 for character in token):

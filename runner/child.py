@@ -1,4 +1,5 @@
-"""One child process: started without a shell, read through two pipes (20 §10.1-2, §25.3)."""
+"""One child process: started without a shell, read through two pipes
+(runner.md: Running a step)."""
 
 import os
 import signal

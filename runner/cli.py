@@ -1,4 +1,5 @@
-"""The command line: `copy`, `run`, `version` and what goes wrong before them (20 §2)."""
+"""The command line: `copy`, `run`, `version` and what goes wrong before them
+(runner.md: Commands)."""
 
 import os
 from collections.abc import Mapping, Sequence

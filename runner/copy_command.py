@@ -1,4 +1,5 @@
-"""`runner copy`: put this program where the main container can start it (20 §2.4)."""
+"""`runner copy`: put this program where the main container can start it
+(runner.md: Copying itself)."""
 
 import os
 import sys

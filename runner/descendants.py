@@ -1,4 +1,5 @@
-"""Orphaned descendants: reaped while a step runs, killed when it has ended (20 §10.2).
+"""Orphaned descendants: reaped while a step runs, killed when it has ended
+(runner.md: Running a step).
 
 As PID 1, or as a child subreaper, the runner becomes the parent of every descendant whose own
 parent is gone, also of one that moved into another session. Children the process already had when

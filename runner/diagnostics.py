@@ -1,4 +1,5 @@
-"""The runtime's error messages, as JSON or as text, and the one line each is told in (20 §18)."""
+"""The runtime's error messages, as JSON or as text, and the one line each is told in
+(runner.md: The failure summary)."""
 
 import json
 import re

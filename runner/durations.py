@@ -1,4 +1,4 @@
-"""Durations as Go writes them: `1h2m3.5s` (20 §2.2 rule 3, §23.3).
+"""Durations as Go writes them: `1h2m3.5s` (runner.md: Reading flags).
 
 Durations are whole nanoseconds (int) everywhere in the runner's options, so that nothing is lost
 between the flag and the argument handed to the runtime.
@@ -65,7 +65,7 @@ def _nanoseconds(part: re.Match[str]) -> int:
 
 
 def whole_seconds(nanoseconds: int) -> int:
-    """Whole seconds, cut toward zero (`--lock-timeout`, 20 §2.5)."""
+    """Whole seconds, cut toward zero (runner.md: Flags of run)."""
     seconds = abs(nanoseconds) // SECOND
     return -seconds if nanoseconds < 0 else seconds
 

@@ -1,4 +1,5 @@
-"""The environment of every step: nothing inherited may change what the runtime does (20 §8).
+"""The environment of every step: nothing inherited may change what the runtime does
+(runner.md: Environment of the steps).
 
 Names and values are bytes decoded with surrogateescape, as in `os.environ`.
 """

@@ -1,4 +1,4 @@
-"""Progress events about the object a run is for (20 §23).
+"""Progress events about the object a run is for (runner.md: Progress events).
 
 Best effort: an event that cannot be posted is given up after two seconds, and after three failures
 in a row no more are tried. Neither changes how the run ends.

@@ -1,4 +1,5 @@
-"""Running one command: output as it arrives, signals, time limits, nothing left behind (20 §10).
+"""Running one command: output as it arrives, signals, time limits, nothing left behind
+(runner.md: Running a step).
 
 One thread, one loop: it waits for output, for the child's end and for signals at once, so the
 order of a stream is kept and no lock is needed. A child runs in a process group of its own. A
@@ -54,7 +55,7 @@ class Command(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """How a command ended (20 §10.6).
+    """How a command ended.
 
     `exit` is its own exit code when `error` is empty; otherwise 1, and `error` says which signal
     ended it or why it was not started.
@@ -66,7 +67,8 @@ class Ended(NamedTuple):
 
 
 def stop_seconds(nanoseconds: int) -> float:
-    """The stop timeout in seconds; one that is not positive means a minute (20 §2.5)."""
+    """The stop timeout in seconds; one that is not positive means a minute
+    (runner.md: Flags of run)."""
     return nanoseconds / 1e9 if nanoseconds > 0 else _DEFAULT_STOP_SECONDS
 
 

@@ -1,4 +1,5 @@
-"""The fingerprint of a plan: a keyed hash of everything applying it would do (20 §16).
+"""The fingerprint of a plan: a keyed hash of everything applying it would do
+(runner.md: The plan fingerprint).
 
 The key keeps a reader of the hash from guessing values by trying them.
 """
@@ -106,7 +107,7 @@ class Fingerprint:
 
 
 def effect(change: Change) -> str:
-    """What a change would do, as canonical JSON (20 §16.3)."""
+    """What a change would do, as canonical JSON."""
     parts = []
     if change.importing is not None:
         parts.append(f'"importing":{canonical(change.importing)}')
@@ -188,7 +189,7 @@ def _paths(change: Change) -> list[str]:
 
 
 def _walk(path: _Path, before: _Side, after: _Side, marks: _Marks, entries: list[str]) -> None:
-    """Add the entries of everything that changes at or below a place (20 §16.4)."""
+    """Add the entries of everything that changes at or below a place."""
     unknown = marks.unknown
     if unknown is True:
         entries.append(_entry(path, None, None, marks))

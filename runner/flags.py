@@ -1,4 +1,5 @@
-"""Command-line flags, read the way Go programs of the Kubernetes family read them (20 §2.2).
+"""Command-line flags, read the way Go programs of the Kubernetes family read them
+(runner.md: Reading flags).
 
 `--flag=value` and `--flag value`; a boolean takes a value only after `=`; a scalar given twice
 keeps the last value; an array flag gets one element per occurrence; `--` ends the flags. Reading

@@ -1,4 +1,4 @@
-"""JSON the way the plan fingerprint and the redaction need it (20 §16.5).
+"""JSON the way the plan fingerprint and the redaction need it (runner.md: Canonical JSON).
 
 Number literals are kept as text (`Number`), NaN and Infinity are refused, and a large document is
 walked without ever being held as objects: only the piece asked for is decoded.

@@ -1,4 +1,4 @@
-"""What a successful step means for the rest of the run (20 §13)."""
+"""What a successful step means for the rest of the run (runner.md: Decisions after a step)."""
 
 from collections.abc import Iterable
 

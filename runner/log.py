@@ -1,4 +1,4 @@
-"""The runner's own log: structured lines as Kubernetes components write them (20 §2.3, §11).
+"""The runner's own log: structured lines as Kubernetes components write them (runner.md: The log).
 
 Text: `I0102 15:04:05.123456 7 run.py:42] "Step started" step="init"`. JSON: one object per line
 with `ts` (milliseconds), `caller`, `msg`, `v` (info only), `err` (errors only) and the keys given.

@@ -1,4 +1,4 @@
-"""The flags of every command: logging and version (20 §2.3)."""
+"""The flags of every command: logging and version (runner.md: Global flags)."""
 
 import re
 from typing import NamedTuple
@@ -7,7 +7,8 @@ from runner import flags, version
 from runner.durations import SECOND
 from runner.flags import Flag, Values
 
-# Gate -> (stage, default), 20 §2.3. AllAlpha and AllBeta switch every gate of their stage.
+# Gate -> (stage, default), see runner.md: Global flags. AllAlpha and AllBeta switch every gate of
+# their stage.
 _GATES = {
     "AllAlpha": ("", False),
     "AllBeta": ("", False),
@@ -24,7 +25,7 @@ _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "
 
 
 class LoggingFlagError(ValueError):
-    """Logging flags that parse but do not go together (20 §2.3)."""
+    """Logging flags that parse but do not go together."""
 
 
 class LogOptions(NamedTuple):

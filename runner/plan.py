@@ -1,4 +1,5 @@
-"""Reading `show -json` of a saved plan: counts, drift, what is destroyed (20 §15).
+"""Reading `show -json` of a saved plan: counts, drift, what is destroyed
+(runner.md: Reading a plan).
 
 The plan is walked change by change and never held as objects, so that memory stays near the size
 of its text however large it is. Values are seen only by the fingerprint and by the redaction.
@@ -20,7 +21,7 @@ class Reading(NamedTuple):
     """Everything one pass over a plan yields.
 
     `destructive` lists `<address> (delete|replace)` in plan order; `secrets` the values the plan
-    marks sensitive (20 §17.1).
+    marks sensitive (runner.md: Secret values).
     """
 
     summary: wire.Plan

@@ -1,4 +1,5 @@
-"""Does the image follow the contract: a module and a runtime that can be started (20 §3, §6)."""
+"""Does the image follow the contract: a module and a runtime that can be started
+(runner.md: What an image must hold)."""
 
 import os
 import stat

@@ -1,4 +1,5 @@
-"""Replacing secret values by `(sensitive)`, in whole texts and in streams (20 §17.2).
+"""Replacing secret values by `(sensitive)`, in whole texts and in streams
+(runner.md: How secrets are found).
 
 A secret is found by its *head*, its first bytes (at most 15). Most output holds no head at all;
 that is seen at the speed of a substring search, or, when there are many secrets, by looking up
@@ -66,7 +67,7 @@ class _Words(NamedTuple):
 
 
 class Redactor:
-    """Replaces secrets; the longest one at the leftmost position wins (20 §17.2)."""
+    """Replaces secrets; the longest one at the leftmost position wins."""
 
     def __init__(self, secrets: SecretSet | None = None) -> None:
         forms = secrets.forms() if secrets is not None else set()

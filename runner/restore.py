@@ -1,4 +1,4 @@
-"""Assembling a state backup and checking what was restored (20 §20)."""
+"""Assembling a state backup and checking what was restored (runner.md: Restore)."""
 
 import zlib
 from collections.abc import Iterator

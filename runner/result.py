@@ -1,4 +1,4 @@
-"""The result as it comes together, and how it is made to fit (20 §19)."""
+"""The result as it comes together, and how it is made to fit (runner.md: The result document)."""
 
 import os
 from collections.abc import Iterator

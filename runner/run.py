@@ -1,4 +1,4 @@
-"""One operation from its flags to its result (20 §5)."""
+"""One operation from its flags to its result (runner.md: Order of a run)."""
 
 import math
 import os
@@ -66,7 +66,8 @@ class Run:
         """The step that has begun and is not recorded yet."""
 
     def execute(self) -> int:
-        """Run the operation, write its result and return the exit code (20 §2.6)."""
+        """Run the operation, write its result and return the exit code
+        (runner.md: Exit codes of the runner)."""
         started = time.monotonic()
         result = self._context.result
         try:
@@ -252,7 +253,8 @@ class Run:
         )
 
     def _push_errored_state(self) -> None:
-        """Try to store the state the runtime could not store itself (20 §14)."""
+        """Try to store the state the runtime could not store itself
+        (runner.md: A state that could not be stored)."""
         if not os.path.exists(self._workdir.errored_state):
             return
         context = self._context
@@ -298,7 +300,7 @@ class Run:
         self._context.log.error(text, "The run stopped on a defect of the runner")
         recorded = self._context.result.steps
         if self._running:
-            # It may have changed something: whoever reads the result must know that it began.
+            # It may have changed something: the reader of the result must know that it began.
             recorded.append(wire.StepRecord(self._running, 1, 0.0))
         return wire.Failure(wire.STEP, recorded[-1].name if recorded else wire.PREPARE, text)
 

@@ -1,4 +1,4 @@
-"""The flags of `run` and their typed values (20 §2.5)."""
+"""The flags of `run` and their typed values (runner.md: Flags of run)."""
 
 import os
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from runner.flags import Value, Values
 
 
 class RunOptions(NamedTuple):
-    """The flags of `run`. Durations are nanoseconds; paths are absolute (20 §2.5)."""
+    """The flags of `run`. Durations are nanoseconds; paths are absolute."""
 
     op: str
     bin: tuple[str, ...]

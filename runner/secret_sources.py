@@ -1,4 +1,4 @@
-"""Which values of a run are secret (20 §17.1)."""
+"""Which values of a run are secret (runner.md: Secret values)."""
 
 import binascii
 import json

@@ -1,4 +1,4 @@
-"""Being told to stop (20 §10.3, §25.2).
+"""Being told to stop (runner.md: Interruption).
 
 As PID 1 the runner gets only the signals it handles, so the handlers are installed before anything
 else is loaded.
@@ -22,7 +22,7 @@ class Cancellation:
             self._before.append((number, signal.signal(number, self._note)))
 
     def release(self) -> None:
-        """Give the signals back to whoever handled them before."""
+        """Give the signals back to their earlier handlers."""
         while self._before:
             number, handler = self._before.pop()
             signal.signal(number, handler)  # type: ignore[arg-type]

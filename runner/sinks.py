@@ -1,4 +1,4 @@
-"""Where bytes leave the runner: its standard output and standard error (20 §11, §12.8).
+"""Where bytes leave the runner: its standard output and standard error (runner.md: The log).
 
 A sink never fails the run: a closed pipe or a full disk loses log lines, nothing else. A reader
 that stops reading must not keep the runner from stopping a step in time, so a sink that cannot

@@ -1,4 +1,4 @@
-"""The steps of every operation and their exact arguments (20 §9)."""
+"""The steps of every operation and their exact arguments (runner.md: Steps)."""
 
 from typing import NamedTuple
 
@@ -13,9 +13,9 @@ class Step(NamedTuple):
     """One command of the runtime.
 
     `arguments` follow the runtime command; `ok` are the exit codes that are no failure; `capture`
-    keeps standard output for the runner; `log` copies it to the runner's standard output;
-    `json_ui` renders it first (20 §12); `after_changes` runs the step only when the step before it
-    exited with 2.
+    keeps standard output for the runner; `log` copies it to the runner's standard output; `json_ui`
+    renders it first (runner.md: Rendering JSON messages); `after_changes` runs the step only when
+    the step before it exited with 2.
     """
 
     name: str
@@ -54,7 +54,8 @@ def for_operation(options: RunOptions, workdir: Workdir) -> list[Step]:
 
 
 def push_errored_state(options: RunOptions, workdir: Workdir) -> Step:
-    """Store the state the runtime could not store itself (20 §14)."""
+    """Store the state the runtime could not store itself
+    (runner.md: A state that could not be stored)."""
     arguments = ("state", "push", _lock_timeout(options), workdir.errored_state)
     return Step(wire.STATE_PUSH, arguments)
 

@@ -1,4 +1,5 @@
-"""Where a step's output goes: the log, memory, a tail; redacted on the way (20 §10.1)."""
+"""Where a step's output goes: the log, memory, a tail; redacted on the way
+(runner.md: Running a step)."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ _FOREVER = float("inf")
 
 
 class Logged:
-    """Copies a stream to a sink as it arrives, secrets replaced (20 §17)."""
+    """Copies a stream to a sink as it arrives, secrets replaced (runner.md: Redaction)."""
 
     def __init__(self, redactor: Redactor, sink: Sink) -> None:
         self._stream = redactor.stream()

@@ -1,4 +1,5 @@
-"""What the result says about a failure: a curated text of at most 512 bytes (20 §18, §13)."""
+"""What the result says about a failure: a curated text of at most 512 bytes
+(runner.md: The failure summary)."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,5 @@
-"""The runtime's JSON messages, rendered back into text for the log (20 §12).
+"""The runtime's JSON messages, rendered back into text for the log
+(runner.md: Rendering JSON messages).
 
 Rendering leaves out what must not be in a log (raw output values) and keeps what the result needs:
 the error diagnostics, the resources that failed, and the counts of the closing line.

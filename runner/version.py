@@ -1,4 +1,4 @@
-"""Which build of the runner this is (20 §2.1, §25.9).
+"""Which build of the runner this is (runner.md: Commands).
 
 The runner is dropped into images that hold no Python package, so it carries its own version; a
 test holds it equal to `captfctl.version.VERSION`. `deploy/build_runner.py` writes `_build.py`

@@ -1,4 +1,4 @@
-"""The runtime's own version, from the output of `version -json` (20 §9)."""
+"""The runtime's own version, from the output of `version -json` (runner.md: Steps)."""
 
 import json
 

@@ -1,4 +1,5 @@
-"""The work directory: the root module, temporary files, the provider mirror's setting (20 §7)."""
+"""The work directory: the root module, temporary files, the provider mirror's setting
+(runner.md: The work directory)."""
 
 import json
 import os
@@ -39,7 +40,8 @@ class Workdir(NamedTuple):
 
     @property
     def errored_state(self) -> str:
-        """Where the runtime leaves a state it could not store (20 §14)."""
+        """Where the runtime leaves a state it could not store
+        (runner.md: A state that could not be stored)."""
         return f"{self.root}/errored.tfstate"
 
 

@@ -2,7 +2,7 @@
 
     kopf run --standalone --all-namespaces benchmarks/manager/kopf_operator.py
 
-Prints the time (seconds since the epoch) at which it saw each object, for whoever measures it.
+Prints the time (seconds since the epoch) at which it saw each object, for the benchmark to read.
 """
 
 import sys

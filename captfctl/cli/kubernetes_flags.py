@@ -1,4 +1,5 @@
-"""Flags as Kubernetes components spell them (50 §16.1): `--leader-elect=true`, `--sync_period`."""
+"""Flags as Kubernetes components spell them: `--leader-elect=true`, `--sync_period`
+(manager.md: Flags of the manager)."""
 
 from typing import Any
 

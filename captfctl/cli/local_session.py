@@ -27,7 +27,7 @@ def image_table(images: Path | None) -> ImageTable:
 
 
 def images_that_count(data: Path, images: Path | None) -> ImageTable:
-    """The table that runs will use: of whoever runs the control plane in `data`, else as given."""
+    """The table that runs will use: that of the control plane running in `data`, else as given."""
     if not running_here(data):
         return image_table(images)
     with contextlib.suppress(OSError):

@@ -70,7 +70,7 @@ class Connections:
 class Access:
     """An API server's address, our credentials there, and connections to it.
 
-    `renew` reads everything anew: tokens and certificates in files are replaced while we run.
+    `renew` reads everything again: tokens and certificates in files are replaced while we run.
     """
 
     def __init__(self, load: Callable[[], Loaded], pool_size: int) -> None:
@@ -115,7 +115,7 @@ class Access:
         return {"Authorization": token.strip()} if token else {}
 
     def renew(self, generation: int) -> None:
-        """Read the configuration anew, unless another thread did since `generation`."""
+        """Read the configuration again, unless another thread did since `generation`."""
         with self._lock:
             if generation != self._generation:
                 return
@@ -134,7 +134,8 @@ class Access:
 def kubeconfig_access(
     path: str | None, context: str | None, environ: Mapping[str, str], pool_size: int
 ) -> Access:
-    """From `path`; else `$KUBECONFIG`, else `~/.kube/config`, else a pod's own account (50 §16.2).
+    """From `path`; else `$KUBECONFIG`, else `~/.kube/config`, else a pod's own account
+    (manager.md: Reaching the API server).
 
     Raises `InputError` naming the file and what is wrong with it.
     """

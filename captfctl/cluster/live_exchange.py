@@ -145,7 +145,7 @@ class Exchange:
 
 
 def _close_all(idle: deque[HTTPConnection]) -> None:
-    with contextlib.suppress(IndexError):  # each is closed by whoever takes it out
+    with contextlib.suppress(IndexError):  # each is closed where it is taken out
         while True:
             idle.pop().close()
 

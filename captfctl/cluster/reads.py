@@ -1,4 +1,5 @@
-"""Live reads that are shared between passes, or begun before they are needed (10 §1).
+"""Live reads that are shared between passes, or begun before they are needed
+(reconcile.md: Cached and live reads).
 
 A read is live for a pass when it began after the pass did. So passes that run at the same time may
 share one, as of an identity with thousands of users, and a pass may begin several at once. Each
@@ -45,7 +46,7 @@ class _Read:
             self.ended.set()
 
     def answer(self, door: Door, key: _Key) -> Any:
-        """Wait for it. Its error is that of whoever began it: everybody else reads again."""
+        """Wait for it. Its error is raised where it was begun; every other pass reads again."""
         self.ended.wait()
         return find(door, *key) if self.failed else self.found
 

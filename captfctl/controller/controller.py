@@ -24,7 +24,8 @@ class Result:
 
 
 class Controller(Generic[K]):
-    """`workers` threads that call `reconcile(key)` for each key of `queue` (50 §16.5).
+    """`workers` threads that call `reconcile(key)` for each key of `queue`
+    (manager.md: Caches and workers).
 
     A pass that raises is logged with its key and repeated with the queue's backoff; one that
     returns is the end of that backoff.

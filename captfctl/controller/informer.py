@@ -1,4 +1,5 @@
-"""A cache of one resource's objects that follows the API server (50 §16.5)."""
+"""A cache of one resource's objects that follows the API server
+(manager.md: Caches and workers)."""
 
 import logging
 import random

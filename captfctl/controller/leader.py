@@ -1,4 +1,4 @@
-"""Leader election on a Lease, with client-go's rules (11 §13, 50 §16.4)."""
+"""Leader election on a Lease, with client-go's rules (manager.md: Leader election)."""
 
 import logging
 import math
@@ -19,7 +19,8 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElectionSettings:
-    """All in seconds. Raises `InputError` unless lease > renew > retry > 0 (50 §16.2)."""
+    """All in seconds. Raises `InputError` unless lease > renew > retry > 0
+    (manager.md: Flags of the manager)."""
 
     lease_duration: float = 15.0
     renew_deadline: float = 10.0
@@ -47,7 +48,7 @@ class LeaderElector:
 
     `on_started` and `on_lost` are called once each at most, in that order, from threads of the
     elector; `on_lost` is not called when `stop` gives the leadership up. After a loss the elector
-    takes part no more: the process is meant to end (50 §16.4).
+    takes part no more: the process is meant to end.
     """
 
     def __init__(
@@ -141,7 +142,7 @@ class LeaderElector:
         if lease.spec.holder_identity != self.identity:
             return
         now = micro_time(self._clock.now())
-        # A duration of one second, as client-go writes: nobody waits long even for a stale read.
+        # One second, as client-go writes: even a stale read delays a candidate no longer.
         spec = {
             "holderIdentity": "",
             "leaseDurationSeconds": 1,
@@ -233,7 +234,7 @@ class LeaderElector:
     @property
     def _pause(self) -> float:
         """Seconds to the next attempt. A candidate asks twice as often: what a leader that ends in
-        order releases is taken over within the retry period, requests included (50 §16.4)."""
+        order releases is taken over within the retry period, requests included."""
         period = self._settings.retry_period
         return period if self._led else period / 2
 

@@ -1,4 +1,5 @@
-"""A queue of keys to work on (50 §16.5: one object is reconciled by at most one worker)."""
+"""A queue of keys to work on; one object is reconciled by at most one worker
+(manager.md: Caches and workers)."""
 
 import heapq
 import threading

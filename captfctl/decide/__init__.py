@@ -1,4 +1,5 @@
-"""Pure: a snapshot of one object -> what to do next (10 §8). No I/O, no clock, no globals."""
+"""Pure: a snapshot of one object -> what to do next. No I/O, no clock, no globals
+(decision.md: What the decision reads)."""
 
 from captfctl.decide.duration import Nanoseconds
 from captfctl.decide.explain import explain

@@ -1,4 +1,4 @@
-"""The times and limits of 10 §2. None of the retry timings can be configured."""
+"""Times and limits (reconcile.md: Requeue times). None of the retry timings can be configured."""
 
 from datetime import timedelta
 from typing import Final

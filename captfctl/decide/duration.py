@@ -1,7 +1,7 @@
 """Durations in whole nanoseconds.
 
-Jitter is defined in nanoseconds (10 §8.5), which `timedelta` cannot hold; floating point would lose
-them. Everything that adds or compares with jitter uses these integers.
+Jitter is defined in nanoseconds (decision.md: The schedule), which `timedelta` cannot hold;
+floating point would lose them. Everything that adds or compares with jitter uses these integers.
 """
 
 from datetime import timedelta

@@ -1,4 +1,5 @@
-"""What a reason means, for people: the note of the `JobCreated` event (10 §8.6)."""
+"""What a reason means, for people: the note of the `JobCreated` event
+(decision.md: Reasons of decisions)."""
 
 from captfctl.decide.types import Decision, Reason
 from captfctl.model.ops import Op

@@ -1,4 +1,5 @@
-"""Starting a Job, or waiting until its operation's backoff is over (10 §8.2, §8.8)."""
+"""Starting a Job, or waiting until its operation's backoff is over
+(decision.md: Retries and backoff)."""
 
 from captfctl.decide import duration
 from captfctl.decide.timing import remaining_backoff

@@ -1,4 +1,4 @@
-"""`decide_op`: the rules in their order of priority (10 §8.2 to §8.4)."""
+"""`decide_op`: the rules in their order of priority (decision.md: Order of the rules)."""
 
 from msgspec.structs import replace
 
@@ -85,7 +85,8 @@ def _with_schedule(inp: DecideInput, waits: Decision) -> Decision:
 
 
 def _gated_apply(inp: DecideInput, reason: Reason) -> Decision:
-    """`applyPolicy: Manual`: only what was planned and approved is applied (10 §8.3)."""
+    """`applyPolicy: Manual`: only what was planned and approved is applied
+    (decision.md: Manual and guarded applies)."""
     current, plan = inp.state.current_hash, inp.plan
     if current and inp.jobs.empty_plan == current:
         return replace(_expecting(job(inp, Op.APPLY, reason), wire.EMPTY_PLAN), plan_flow=True)
@@ -106,7 +107,7 @@ def _gated_apply(inp: DecideInput, reason: Reason) -> Decision:
 
 
 def _approved_retry(inp: DecideInput, reason: Reason) -> Decision:
-    """Apply without asking first, unless the runner stopped before destroying (10 §8.4)."""
+    """Apply without asking first, unless the runner stopped before destroying."""
     want, plan = inp.approval_hash or inp.state.current_hash, inp.plan
     if (
         plan is not None

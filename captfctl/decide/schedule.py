@@ -1,4 +1,4 @@
-"""What is due by the calendar when nothing else has to be done (10 §8.5)."""
+"""What is due by the calendar when nothing else has to be done (decision.md: The schedule)."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta

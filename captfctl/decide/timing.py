@@ -1,4 +1,4 @@
-"""Jitter, backoff and the growing delay of a pending object (10 §8.5, §8.8)."""
+"""Jitter, backoff and the growing delay of a pending object (decision.md: Retries and backoff)."""
 
 from datetime import datetime, timedelta
 from functools import lru_cache

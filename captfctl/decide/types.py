@@ -1,4 +1,4 @@
-"""What the decision reads and what it answers (10 §8.1)."""
+"""What the decision reads and what it answers (decision.md: What the decision reads)."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -23,7 +23,8 @@ class Action(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why (10 §8.6). A reason whose Job waits for its backoff ends in `Backoff`."""
+    """Why (decision.md: Reasons of decisions). A reason whose Job waits for its backoff ends in
+    `Backoff`."""
 
     JOB_ACTIVE = "JobActive"
     DELETION_RETAINED = "DeletionRetained"
@@ -103,9 +104,9 @@ class Jobs(msgspec.Struct, frozen=True, kw_only=True):
     failed_limit: int = 3
     """The effective `failedJobsHistoryLimit`, at least 1."""
     remediation_failures: int = 0
-    """Failed applies that finished after the last drift check (10 §14.3)."""
+    """Failed applies that finished after the last drift check (reconcile.md: Drift remediation)."""
     last_apply_failed: bool = False
-    """10 §8.7."""
+    """See reconcile.md: When the last apply counts as failed."""
     blocked_hash: str = ""
     """Inputs hash of the newest finished apply, if the runner blocked it."""
     blocked_at: datetime | None = None
@@ -193,7 +194,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """True for every decision of the Manual flow: plan Job, wait, approved apply, their backoff."""
     waiting: Reason | None = None
     """`PLAN_AWAITING_APPROVAL` or `DESTRUCTIVE_PLAN_BLOCKED` while a plan waits for a person, also
-    when a scheduled refresh or drift Job runs meanwhile (10 §10)."""
+    when a scheduled refresh or drift Job runs meanwhile
+    (decision.md: Manual and guarded applies)."""
 
     @property
     def requeue_seconds(self) -> float:

@@ -76,7 +76,7 @@ class CapiStandIn:
                 self._controller.queue.add(cluster.key)
 
     def reconcile(self, key: Key) -> Result:
-        """One look at one Cluster, read anew. Raises what the door raises."""
+        """One look at one Cluster, read again. Raises what the door raises."""
         namespace, name = key
         try:
             cluster = self._door.get(CLUSTERS, name, namespace)

@@ -1,7 +1,8 @@
-"""Which directory of this machine stands for a source image (design: the node agent's image table).
+"""Which directory of this machine stands for a source image (local-mode.md: Images).
 
-A source image is a module, optionally a provider mirror, and a runtime (20 §3). Without a container
-engine the agent looks the reference up in a table that the user writes:
+A source image is a module, optionally a provider mirror, and a runtime
+(runner.md: What an image must hold). Without a container engine the agent looks the reference up in
+a table that the user writes:
 
     registry.example.com/acme/cluster:v1:
       module: ./modules/cluster       # required; relative to the table's file
@@ -68,7 +69,8 @@ class Image(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def image_id(self) -> str:
-        """As a container status has it; the manager pins the digest in it (11 §8.3)."""
+        """As a container status has it; the manager pins the digest in it
+        (runs.md: Records of finished applies)."""
         return f"docker-pullable://{repository(self.reference)}@sha256:{self.digest}"
 
     def copy_module(self, target: Path) -> None:
@@ -88,7 +90,7 @@ def repository(reference: str) -> str:
 
 
 def has_module_files(directory: Path) -> bool:
-    """Whether a runner would take `directory` for a module (20 §6)."""
+    """Whether a runner would take `directory` for a module (runner.md: Preflight)."""
     try:
         return any(file.name.endswith(wire.MODULE_SUFFIXES) for file in directory.iterdir())
     except OSError:

@@ -101,7 +101,7 @@ class JobController:
             self._controller.queue.add((pod.metadata.namespace, name))
 
     def reconcile(self, key: Key) -> Result:
-        """One look at one Job, everything read anew. Raises what the door raises."""
+        """One look at one Job, everything read again. Raises what the door raises."""
         namespace, name = key
         document = find(self._door, JOBS.untyped(), namespace, name)
         job = None if document is None else msgspec.convert(document, Job)

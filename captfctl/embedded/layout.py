@@ -7,4 +7,4 @@ API = Path("api")
 NODE = Path("node")
 KUBECONFIG = API / "kubeconfig"
 IMAGES = Path("images")
-"""A file that names the image table of whoever runs the control plane; empty when it has none."""
+"""A file that names the image table of the running control plane; empty when it has none."""

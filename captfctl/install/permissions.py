@@ -1,4 +1,4 @@
-"""Who may do what, and what for: the one table behind every Role (specification 50 §19).
+"""Who may do what, and what for: the one table behind every Role (manager.md: Installation).
 
 `docs/permissions.md` is this table for people; a test holds both together.
 """

@@ -1,4 +1,5 @@
-"""The manager as a workload: Deployment, ServiceAccount, Service, disruption budget (50 §22)."""
+"""The manager as a workload: Deployment, ServiceAccount, Service, disruption budget
+(manager.md: Installation)."""
 
 from dataclasses import dataclass
 

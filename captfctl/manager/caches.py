@@ -1,4 +1,5 @@
-"""The informers of a manager, and a pass's cached reads from them (50 §16.5)."""
+"""The informers of a manager, and a pass's cached reads from them
+(manager.md: Caches and workers)."""
 
 import logging
 import threading
@@ -136,7 +137,7 @@ class Caches:
             labels=_MANAGED,
             indexes={BY_STATE: _state_index, BY_COPY: _copy_index, BY_USER: users_of_copy},
         )
-        # Chunks by their names and labels alone, whoever made them: they would be no whole state.
+        # Chunks by their names and labels alone: they would be no whole state.
         self.stray_chunks = self._informer(
             SECRETS.metadata_only(), labels=_STRAY, indexes={BY_STATE: _state_index}
         )

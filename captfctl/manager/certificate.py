@@ -1,4 +1,5 @@
-"""The certificate of the diagnostics: the mounted one, else one made at start (50 §16.3)."""
+"""The certificate of the diagnostics: the mounted one, else one made at start
+(manager.md: Endpoints)."""
 
 import ssl
 import tempfile

@@ -1,4 +1,4 @@
-"""`/metrics`, stack traces and the log level, for who may ask (50 §16.3)."""
+"""`/metrics`, stack traces and the log level, for who may ask (manager.md: Endpoints)."""
 
 import logging
 import sys

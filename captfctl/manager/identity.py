@@ -1,6 +1,6 @@
 """The controller of `TerraformClusterIdentity`: what keeps it, its `Ready`, and where it is used.
 
-See docs/reference/credentials.md, "Deleting an identity" and "The identity controller".
+See credentials.md: Deleting an identity; credentials.md: The identity controller.
 """
 
 from captfctl.clock import Clock

@@ -1,4 +1,5 @@
-"""The closed sets of metric label values: a module's run must not mint new ones (50 §17)."""
+"""The closed sets of metric label values: a module's run must not mint new ones
+(manager.md: Metrics)."""
 
 from runner import wire
 

@@ -1,4 +1,4 @@
-"""The controller process as an object (50 §16)."""
+"""The controller process as an object."""
 
 import logging
 import os
@@ -103,7 +103,7 @@ class Manager:
             until = self._clock.monotonic() + timeout
             ended = self._stop_workers(until)
             if self._elector is not None:
-                # Only now: whoever leads next must not meet a pass of ours.
+                # Only now: the next leader must not meet a pass of ours.
                 ended = self._elector.stop(self._left(until, least=1.0)) and ended
             self._sweeper.stop(self._left(until))
             self._recorder.stop(self._left(until, least=0.5))
@@ -218,7 +218,7 @@ class Manager:
         self._failure = LeadershipLost(
             "the leadership was lost",
             why="the Lease could not be renewed in time",
-            do="start the manager again; it takes part in the election anew",
+            do="start the manager again; it takes part in the election",
         )
         for controller in self._controllers:
             controller.queue.shut_down()

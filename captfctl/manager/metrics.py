@@ -1,4 +1,4 @@
-"""The manager's Prometheus series (50 §17)."""
+"""The manager's Prometheus series (manager.md: Metrics)."""
 
 from collections.abc import Callable, Iterable, Sequence
 

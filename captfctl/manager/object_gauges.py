@@ -1,4 +1,4 @@
-"""Series about single objects: what the last pass of each saw (50 §17)."""
+"""Series about single objects: what the last pass of each saw (manager.md: Metrics)."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator

@@ -1,4 +1,4 @@
-"""`/healthz` and `/readyz` (50 §16.3)."""
+"""`/healthz` and `/readyz` (manager.md: Endpoints)."""
 
 from collections.abc import Callable
 

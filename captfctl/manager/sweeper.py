@@ -1,4 +1,5 @@
-"""The orphan sweep: at the start, then each sync period with some jitter (50 §14)."""
+"""The orphan sweep: at the start, then each sync period with some jitter
+(credentials.md: The namespace sweep)."""
 
 import logging
 import random

@@ -1,4 +1,4 @@
-"""Which change makes which object be reconciled (50 §16.6)."""
+"""Which change makes which object be reconciled (manager.md: Watches)."""
 
 from collections.abc import Callable, Iterable
 from typing import Any

@@ -1,4 +1,5 @@
-"""The kinds of Cluster API, with the fields captfctl reads (contract v1beta2, spec 30 §2)."""
+"""The kinds of Cluster API, with the fields captfctl reads (contract v1beta2;
+api.md: Cluster API)."""
 
 import msgspec
 
@@ -17,7 +18,7 @@ class Endpoint(Part):
 
     @property
     def valid(self) -> bool:
-        """A host and a port that is not zero (60 §4.3.1)."""
+        """A host and a port that is not zero (module-contract.md: The control plane endpoint)."""
         return bool(self.host) and self.port != 0
 
 

@@ -1,4 +1,4 @@
-"""The CustomResourceDefinitions of our own kinds (30 §1).
+"""The CustomResourceDefinitions of our own kinds (api.md: Kinds).
 
 There are no schema defaults and no conversion: every default is resolved while reconciling, so that
 a changed one reaches all objects.

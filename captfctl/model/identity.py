@@ -1,4 +1,5 @@
-"""`TerraformClusterIdentity`: credentials that objects of allowed namespaces may use (30 §10)."""
+"""`TerraformClusterIdentity`: credentials that objects of allowed namespaces may use
+(api.md: TerraformClusterIdentity)."""
 
 from enum import StrEnum
 from typing import Annotated, ClassVar

@@ -1,4 +1,4 @@
-"""The one table of contract inputs and outputs (30 §14.2, 60 §4, §7).
+"""The one table of contract inputs and outputs (module-contract.md: Inputs).
 
 It gives the root module's types and null rules, the reserved variable names and the required
 outputs; the linter checks modules against the same rows.

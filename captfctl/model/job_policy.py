@@ -1,5 +1,5 @@
 """What a Job policy means where nothing is set, and which variables a Job keeps for itself
-(30 §4.3, §3.3)."""
+(api.md: Job policy)."""
 
 from typing import Final
 

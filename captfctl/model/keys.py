@@ -1,4 +1,4 @@
-"""Labels, annotations, finalizers and field owners (specification 31 §6, §7)."""
+"""Labels, annotations, finalizers and field owners, as docs/reference/metadata.md lists them."""
 
 # Labels and annotations of Cluster API that are read or written.
 CLUSTER_NAME = "cluster.x-k8s.io/cluster-name"
@@ -31,7 +31,7 @@ ENDPOINT_SOURCE = "captf.io/endpoint-source"
 RESTORE_STATE = "captf.io/restore-state"
 CONFIRM_NO_RESOURCES = "captf.io/confirm-no-resources"
 
-# Annotations of Jobs (31 §6.4).
+# Annotations of Jobs (metadata.md: Annotations of Jobs).
 INPUTS_HASH = "captf.io/inputs-hash"
 APPROVAL_HASH = "captf.io/approval-hash"
 PLAN = "captf.io/plan"
@@ -50,7 +50,7 @@ PLAN_UNREADABLE = "captf.io/plan-unreadable"
 PLAN_HASH = "captf.io/plan-hash"
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 
-# Annotations of Secrets and Leases (31 §6.5).
+# Annotations of Secrets and Leases (metadata.md: Annotations of Secrets and Leases).
 IMAGE = "captf.io/image"
 IMAGE_DIGEST = "captf.io/image-digest"
 IDENTITY = "captf.io/identity"
@@ -66,7 +66,7 @@ SOURCE_HASH = "captf.io/source-hash"
 LEASE_OP = "captf.io/lease-op"
 LEASE_ACQUIRED_AT = "captf.io/lease-acquired-at"
 
-# What Terraform's `kubernetes` backend writes (40 §3).
+# What Terraform's `kubernetes` backend writes (state.md: State Secrets).
 TFSTATE = "tfstate"
 TFSTATE_SUFFIX = "tfstateSecretSuffix"
 TFSTATE_WORKSPACE = "tfstateWorkspace"

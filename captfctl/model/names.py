@@ -8,7 +8,7 @@ from captfctl.model.ops import Op
 
 LABEL_VALUE_MAX = 63
 NAME_MAX = 253
-JOB_NAME_MAX = 57  # with `-` and five characters the pod's name still is a host name (11 §2)
+JOB_NAME_MAX = 57  # with `-` and five characters the pod's name still is a host name
 
 KIND_SHORT = {"TerraformCluster": "c", "TerraformMachine": "m", "TerraformMachinePool": "mp"}
 
@@ -28,12 +28,13 @@ def kind_short(kind: str) -> str:
 
 
 def label_value(text: str) -> str:
-    """`text` where it fits a label value, else the first 16 hex digits of its SHA-256 (40 §2)."""
+    """`text` where it fits a label value, else the first 16 hex digits of its SHA-256."""
     return text if len(text.encode()) <= LABEL_VALUE_MAX else _hex(text, 16)
 
 
 def state_suffix(kind: str, namespace: str, name: str) -> str:
-    """The constant part of an object's state names (40 §1). It survives a re-creation."""
+    """The constant part of an object's state names (state.md: Names of a state). It survives a
+    re-creation."""
     return f"{_hex(f'{namespace}/{kind}/{name}', 16)}-{kind_short(kind)}"
 
 
@@ -71,7 +72,7 @@ def _record(prefix: str, kind: str, name: str) -> str:
 
 
 def attempt_record(kind: str, name: str) -> str:
-    """The Secret with what the last started apply renders (30 §16.1)."""
+    """The Secret with what the last started apply renders (state.md: Inputs records)."""
     return _record("captf-inputs", kind, name)
 
 
@@ -92,7 +93,7 @@ def credentials_mirror(identity: str) -> str:
 
 
 def run_hash(inputs_hash: str, op: Op, attempt: int, tick: str) -> str:
-    """`hash6` of a Job's name (11 §2)."""
+    """`hash6` of a Job's name (runs.md: Names of Jobs)."""
     return _hex("\0".join((inputs_hash, op.value, str(attempt), tick)), 6)
 
 
@@ -106,7 +107,7 @@ def job_name(kind: str, name: str, op: Op, attempt: int, hash6: str) -> str:
 
 
 def owns_pod(kind: str, name: str, pod: str) -> bool:
-    """Whether `pod` is the name of a pod of one of the object's Jobs (11 §2).
+    """Whether `pod` is the name of a pod of one of the object's Jobs.
 
     Decides whether a state lock is ours, so it accepts only names this code would have built.
     """

@@ -1,4 +1,4 @@
-"""The six operations (specification 11 §1)."""
+"""The six operations (runs.md: Operations)."""
 
 from enum import StrEnum
 

@@ -34,7 +34,8 @@ class RunsObject(ApiObject):
 class Owner:
     """An object whose runs are Jobs. `cluster` is empty when its Cluster's name is unknown.
 
-    Only immutable identity is in here: the backend finds a state by labels made of it (40 §2.5).
+    Only immutable identity is in here: the backend finds a state by labels made of it
+    (state.md: Backend configuration).
     """
 
     kind: str
@@ -50,12 +51,13 @@ class Owner:
 
     @property
     def suffix(self) -> str:
-        """The constant part of the names of its state (40 §1)."""
+        """The constant part of the names of its state (state.md: Names of a state)."""
         return names.state_suffix(self.kind, self.namespace, self.name)
 
     @property
     def run_lease(self) -> str:
-        """The name of the Lease that keeps its runs apart (11 §10.1)."""
+        """The name of the Lease that keeps its runs apart
+        (leases.md: Run lease and cluster lease)."""
         return names.run_lease(self.suffix)
 
     @property
@@ -75,7 +77,8 @@ class Owner:
 
     @property
     def labels(self) -> dict[str, str]:
-        """The two labels by which its Secrets, Jobs and Leases are found (31 §6.3)."""
+        """The two labels by which its Secrets, Jobs and Leases are found
+        (metadata.md: On Jobs, pods, Secrets and Leases)."""
         return {
             keys.OWNER_KIND: self.kind,
             keys.OWNER_NAME: names.label_value(self.name),
@@ -88,7 +91,7 @@ class Owner:
 
     @property
     def run_labels(self) -> dict[str, str]:
-        """The labels of Jobs, pods and Leases without their own additions (11 §3)."""
+        """The labels of Jobs, pods and Leases without their own additions."""
         return {
             **self.labels,
             keys.MANAGED: keys.TRUE,
@@ -97,12 +100,12 @@ class Owner:
 
     @property
     def backend_labels(self) -> dict[str, str]:
-        """The labels that Terraform's backend writes on the state and selects it by (40 §2.4)."""
+        """The labels that Terraform's backend writes on the state and selects it by."""
         return {**self.run_labels, keys.MOVE: ""}
 
     @property
     def event_target(self) -> str:
-        """The runner's `--event-object` (11 §4.2)."""
+        """The runner's `--event-object` (runs.md: Arguments of the runner)."""
         return "/".join((API_VERSION, self.kind, self.namespace, self.name, self.uid))
 
     def owner_reference(self, *, controller: bool = False) -> OwnerReference:

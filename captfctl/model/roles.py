@@ -1,4 +1,4 @@
-"""The three roles of a module (60 §1)."""
+"""The three roles of a module (module-contract.md: Roles)."""
 
 from enum import StrEnum
 from typing import Final

@@ -8,7 +8,6 @@ docstring and the ones below its fields are the descriptions that `kubectl expla
 
 import ast
 import inspect
-import re
 import sys
 from functools import cache
 from typing import Annotated, Any
@@ -17,8 +16,6 @@ import msgspec
 import msgspec.inspect as mi
 
 Schema = dict[str, Any]
-
-_SPEC_REFERENCE = re.compile(r"\s*\([^()]*§[^()]*\)")
 
 
 def rule(**constraints: Any) -> msgspec.Meta:
@@ -81,8 +78,7 @@ def _description(cls: type) -> str:
 
 
 def _one_line(text: str) -> str:
-    """Without references to the specification, which the reader of a schema does not have."""
-    return " ".join(_SPEC_REFERENCE.sub("", inspect.cleandoc(text)).split())
+    return " ".join(inspect.cleandoc(text).split())
 
 
 def _field_docs(cls: type) -> dict[str, str]:

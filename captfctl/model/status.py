@@ -1,4 +1,4 @@
-"""What every object with runs reports (30 §12).
+"""What every object with runs reports (api.md: TerraformCluster).
 
 Nothing here is load-bearing: all of it is rebuilt from Secrets, Jobs and metadata after a move or a
 cleared status.

@@ -1,4 +1,4 @@
-"""The fields that our kinds share, and `TerraformCluster` (30 §4 to §6).
+"""The fields that our kinds share, and `TerraformCluster` (api.md: TerraformCluster).
 
 Constraints stand beside the fields they bind. Where 0 is a value, None means unset.
 """
@@ -68,7 +68,7 @@ class PlanReason(StrEnum):
 
 
 class Source(Part):
-    """The image with the module and its runtime (30 §4.1)."""
+    """The image with the module and its runtime."""
 
     image: Annotated[str, rule(minLength=1, maxLength=512)]
     """Reference of an image with /captf/module and /captf/runtime."""
@@ -77,7 +77,7 @@ class Source(Part):
 
 
 class IdentityRef(Part):
-    """The credentials of the runs (30 §4.2)."""
+    """The credentials of the runs."""
 
     name: Name
     kind: IdentityKind | None = None
@@ -85,7 +85,7 @@ class IdentityRef(Part):
 
 
 class JobPolicy(Part):
-    """How the Jobs run (30 §4.3)."""
+    """How the Jobs run."""
 
     SCHEMA: ClassVar[Schema] = NOT_EMPTY
 
@@ -117,7 +117,7 @@ class NameRef(Part):
 
 
 class VariablesSource(Part):
-    """One ConfigMap or Secret with user variables (30 §4.4)."""
+    """One ConfigMap or Secret with user variables."""
 
     SCHEMA: ClassVar[Schema] = {
         "oneOf": [{"required": ["configMapRef"]}, {"required": ["secretRef"]}],
@@ -149,7 +149,7 @@ class ClusterDrift(Part):
 
 
 class Remediation(Part):
-    """When an unhealthy machine is marked for replacement (30 §7.2)."""
+    """When an unhealthy machine is marked for replacement."""
 
     SCHEMA: ClassVar[Schema] = NOT_EMPTY
 
@@ -245,7 +245,7 @@ class TerraformClusterStatus(CommonStatus):
 
 
 class TerraformCluster(ApiObject, kw_only=True):
-    """The infrastructure of one Cluster (30 §6)."""
+    """The infrastructure of one Cluster."""
 
     # Not a rule of the spec: a cluster template holds the same spec and may do without.
     SCHEMA: ClassVar[Schema] = {

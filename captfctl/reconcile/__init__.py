@@ -1,4 +1,4 @@
-"""The reconcile pass: one module per step of the specification, in its order (10 §3 to §18).
+"""The reconcile pass: one module per step (reconcile.md: Order of a pass).
 
 `reconcile_cluster(key, env)` is one pass of a `TerraformCluster`; `oneshot.evaluate` tells what the
 next one would decide. `Env` holds everything a pass works with.

@@ -1,4 +1,5 @@
-"""Doing what was decided: the checks before a Job, then the Job (10 §11)."""
+"""Doing what was decided: the checks before a Job, then the Job
+(reconcile.md: Starting the decided operation)."""
 
 import logging
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The Job that runs now, or is no longer there (10 §7.3 to 6, §15)."""
+"""The Job that runs now, or is no longer there (reconcile.md: The run branch)."""
 
 from dataclasses import dataclass
 
@@ -149,7 +149,8 @@ def settle(p: Pass) -> bool:
 
 
 def _record_vanished(p: Pass, job: str) -> None:
-    """An apply that nobody saw finish may have changed anything (10 §15)."""
+    """An apply that nobody saw finish may have changed anything
+    (state.md: Applies that ended without telling)."""
     if p.records.attempt is None:
         return
     p.confirm()  # it may have been taken off `status.activeJob` on purpose, before it was deleted

@@ -1,4 +1,4 @@
-"""Finished Jobs, read once: what they say about the object (10 §7.2, 11 §8)."""
+"""Finished Jobs, read once: what they say about the object (runs.md: Bookkeeping)."""
 
 from captfctl.model import keys
 from captfctl.model.conditions import Type

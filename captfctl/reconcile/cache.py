@@ -1,4 +1,4 @@
-"""Cached reads: what a pass may see a moment late (10 §1, 50 §16.5).
+"""Cached reads: what a pass may see a moment late (reconcile.md: Cached and live reads).
 
 What must be true now is read through the door instead. A `TerraformCluster` handed out here is the
 caller's own; everything else may be shared and must be copied before it is changed.

@@ -1,4 +1,4 @@
-"""Letting an object go: what is removed, kept and said in each case (50 §11)."""
+"""Letting an object go: what is removed, kept and said in each case (deletion.md: Cleaning up)."""
 
 from collections.abc import Callable
 

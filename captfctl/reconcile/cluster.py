@@ -1,4 +1,4 @@
-"""One reconcile pass of a `TerraformCluster` (10 §3)."""
+"""One reconcile pass of a `TerraformCluster` (reconcile.md: Order of a pass)."""
 
 import logging
 
@@ -75,7 +75,7 @@ def _write(p: Pass, failure: Exception | None, *, mark: bool) -> None:
         if failure is None:
             raise
         if isinstance(problem, Conflict):
-            raise failure from problem  # the object was outdated: the next pass starts anew
+            raise failure from problem  # outdated: the next pass reads the new one
         raise PassFailed(f"{failure}; then the status was not written: {problem}") from failure
     transitions(p)
     p.record(*p.later)

@@ -1,4 +1,5 @@
-"""One pass of one object: what it read, what it learned, and what it will write (10 §3)."""
+"""One pass of one object: what it read, what it learned, and what it will write
+(reconcile.md: Writes of a pass)."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -48,7 +49,7 @@ def _unlist_job(obj: TerraformCluster) -> None:
 
 class DecideAgain(Exception):
     """The pass cannot go on from what it read: end it without an error and without marking Jobs as
-    read, and look again in 5 s (10 §3)."""
+    read, and look again in 5 s (reconcile.md: Order of a pass)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +146,8 @@ class Pass:
 
     @cached_property
     def config(self) -> ClusterConfig:
-        """The effective configuration: a cluster inherits nothing (10 §16)."""
+        """The effective configuration: a cluster inherits nothing
+        (api.md: Effective configuration)."""
         settings = self.env.settings
         flags = Flags(
             drift_interval=settings.drift_default_interval,
@@ -184,7 +186,7 @@ class Pass:
         self.obj.metadata.finalizers = [f for f in finalizers if f != keys.CLUSTER_FINALIZER]
 
     def write_now(self, change: Change, *, status: bool = False) -> None:
-        """Make one change on the server now (10 §3). Raises `Conflict` on an outdated object."""
+        """Make one change on the server now. Raises `Conflict` on an outdated object."""
         target = TERRAFORM_CLUSTERS.copy(self.stored)
         change(target)
         patch = merge_patch(document(self.stored), document(target))
@@ -195,7 +197,7 @@ class Pass:
     def persist(self) -> None:
         """The one deferred patch: what differs from the server, nothing when nothing does.
 
-        Metadata and spec go first, so that whoever acts on the status finds the endpoint; a
+        Metadata and spec go first, so that a reader of the status finds the endpoint; a
         finalizer goes last, because nothing can be written after it.
         """
         self.obj.status.conditions = self.conditions.list()

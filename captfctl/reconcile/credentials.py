@@ -1,4 +1,5 @@
-"""What a Job needs besides its inputs: credentials and rights (10 §7.11, 31 §3.3, §3.4)."""
+"""What a Job needs besides its inputs: credentials and rights
+(credentials.md: Who may use an identity; credentials.md: The runner's rights)."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""What a deleting object checks before its state is read (10 §7.7, §7.8; 50 §2 M5 to M8)."""
+"""What a deleting object checks before its state is read (deletion.md: Order of a deletion)."""
 
 from captfctl.controller import Result
 from captfctl.decide import constants
@@ -34,7 +34,7 @@ def retaining(p: Pass) -> bool:
 
 def retained_state(p: Pass, found: State | Unreadable) -> Result | None:
     """What an earlier object of the name kept is not ours to read, unless we are told to adopt it
-    (50 §8.3). None: nothing of the kind."""
+    (state.md: Retained state). None: nothing of the kind."""
     uid = retained_uid(p, found)
     if not uid:
         if not retaining(p):

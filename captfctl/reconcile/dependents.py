@@ -1,4 +1,4 @@
-"""What must be gone before a cluster may be destroyed (50 §3)."""
+"""What must be gone before a cluster may be destroyed (deletion.md: Order of a deletion)."""
 
 from captfctl.cluster.errors import NotFound
 from captfctl.model import keys, names

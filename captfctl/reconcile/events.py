@@ -1,4 +1,5 @@
-"""Posting events (31 §5). Best effort: it never fails a pass."""
+"""Posting events (conditions-and-events.md: Rules for events). Best effort: it never fails a
+pass."""
 
 import logging
 from typing import Protocol

@@ -1,4 +1,5 @@
-"""The end of every branch: what is summed up from everything before (10 §10, §17)."""
+"""The end of every branch: what is summed up from everything before
+(reconcile.md: The end of a pass)."""
 
 from datetime import timedelta
 
@@ -46,7 +47,8 @@ def sum_up(p: Pass, apply_condition: ConditionValue | None = None) -> None:
 
 
 def last_apply_failed(p: Pass) -> bool:
-    """Whether an apply is due because the last one did not get through (10 §8.7)."""
+    """Whether an apply is due because the last one did not get through
+    (reconcile.md: When the last apply counts as failed)."""
     newest = p.kept.newest(Op.APPLY)
     if p.records.marks.interrupted_apply:
         return True
@@ -120,7 +122,7 @@ def _inputs_applied(p: Pass) -> None:
 
 
 def _inputs_value(p: Pass) -> tuple[InputsApplied, str] | None:
-    """10 §17, in its order; None leaves the condition as it is."""
+    """The first that holds; None leaves the condition as it is."""
     if p.running_apply:
         return InputsApplied.APPLY_RUNNING, f"Job {p.running_apply}"
     if p.state is None:

@@ -1,4 +1,4 @@
-"""Which credentials an object may use (30 §10.1, 40 §9.1)."""
+"""Which credentials an object may use (credentials.md: Who may use an identity)."""
 
 from dataclasses import dataclass
 
@@ -89,7 +89,7 @@ def _secret_missing(namespace: str, name: str) -> Verdict:
 
 
 def allows(reads: Window, identity: TerraformClusterIdentity, namespace: str) -> bool:
-    """Whether objects of the namespace may use the identity (30 §10.1)."""
+    """Whether objects of the namespace may use the identity."""
     allowed = identity.spec.allowed_namespaces
     if allowed is None:
         return False

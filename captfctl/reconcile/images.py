@@ -1,4 +1,5 @@
-"""Which image runs an operation that must work with what was applied (10 §11.1, 50 §10.3)."""
+"""Which image runs an operation that must work with what was applied
+(reconcile.md: What each operation renders)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,5 @@
-"""The inputs the object would be applied with now, and the gates before them (10 §7.14, 60 §5)."""
+"""The inputs the object would be applied with now, and the gates before them
+(reconcile.md: Inputs and their gates)."""
 
 from captfctl.cluster.door import Door, find
 from captfctl.model import keys
@@ -70,7 +71,7 @@ def previous_tfvars(p: Pass) -> bytes | None:
 
 
 def _variables(p: Pass) -> UserVariables:
-    """Sources are read live on every pass: what they hold is part of the inputs (30 §13.1.7)."""
+    """Sources are read live on every pass: what they hold is part of the inputs."""
     spec = p.obj.spec
     sources = [
         (ref, _read(p.env.door, ref, p.owner.namespace)) for ref in source_refs(spec.variables_from)
@@ -85,7 +86,8 @@ def _read(door: Door, ref: SourceRef, namespace: str) -> Secret | ConfigMap | No
 
 
 def _record_endpoint_source(p: Pass, change: EndpointSourceChange) -> None:
-    """Who decides the endpoint is settled by the first apply (60 §4.3.1)."""
+    """Who decides the endpoint is settled by the first apply
+    (module-contract.md: The control plane endpoint)."""
     annotations = p.obj.metadata.annotations
     if change is EndpointSourceChange.RECORD_USER:
         annotations[keys.ENDPOINT_SOURCE] = SOURCE_USER

@@ -1,4 +1,4 @@
-"""What a pass counts (50 §17). The manager turns it into Prometheus series."""
+"""What a pass counts (manager.md: Metrics). The manager turns it into Prometheus series."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

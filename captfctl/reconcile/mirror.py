@@ -1,4 +1,5 @@
-"""The copy of an identity's Secret in a namespace that uses it (40 §9.2, 30 §10.4)."""
+"""The copy of an identity's Secret in a namespace that uses it
+(credentials.md: The copy of the credentials)."""
 
 import hashlib
 from collections.abc import Mapping
@@ -152,7 +153,7 @@ def _adopt(references: list[OwnerReference], mine: OwnerReference) -> tuple[bool
 
 
 def revoke(door: Door, namespace: str, identity: str) -> bool:
-    """Delete the mirror whoever uses it. False when there is none, or it is not ours."""
+    """Delete the mirror, also while it has users. False when there is none, or it is not ours."""
     mirror = existing(door, namespace, identity)
     if mirror is None:
         return False

@@ -1,4 +1,5 @@
-"""What a pass would decide, without doing it (10 §20): for `captfctl reconcile --dry-run`."""
+"""What a pass would decide, without doing it: for `captfctl reconcile --dry-run`
+(reconcile.md: Dry run)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -192,7 +193,8 @@ def _released() -> Evaluation:
 
 
 def _adopt_as_cluster_api_does(door: Door, obj: TerraformCluster) -> None:
-    """Set the owner reference and label of the Cluster that refers to the object (30 §2.2.1).
+    """Set the owner reference and label of the Cluster that refers to the object
+    (reconcile.md: The owning Cluster).
 
     Files describe what people write; this part is Cluster API's to add.
     """

@@ -1,4 +1,4 @@
-"""Writing what the module's outputs say to the object (60 §8.1)."""
+"""Writing what the module's outputs say to the object (module-contract.md: What outputs change)."""
 
 from captfctl.model import keys
 from captfctl.model.conditions import Type

@@ -1,4 +1,5 @@
-"""The Cluster an object belongs to, and the gates that depend on it (10 §4, 30 §2.2, 31 §3.2)."""
+"""The Cluster an object belongs to, and the gates that depend on it
+(reconcile.md: The owning Cluster)."""
 
 from dataclasses import dataclass
 
@@ -67,7 +68,7 @@ def paused_by(obj: TerraformCluster, cluster: Cluster | None) -> str:
 
 
 def cluster_name(obj: TerraformCluster, lookup: OwnerLookup) -> str:
-    """The object's own label, else the owning Cluster's name, else empty (11 §3)."""
+    """The object's own label, else the owning Cluster's name, else empty."""
     return obj.metadata.labels.get(keys.CLUSTER_NAME, "") or lookup.name
 
 
@@ -80,7 +81,7 @@ def _cluster_reference(obj: TerraformCluster) -> OwnerReference | None:
 
 
 def _mismatch(obj: TerraformCluster, reference: OwnerReference, cluster: Cluster) -> str:
-    """Which of the three owner checks fails, in words (30 §2.2.4)."""
+    """Which of the three owner checks fails, in words."""
     back = cluster.spec.infrastructure_ref
     wanted = (INFRASTRUCTURE, KIND, obj.metadata.name)
     if back is None or (back.api_group, back.kind, back.name) != wanted:

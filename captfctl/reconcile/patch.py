@@ -1,4 +1,4 @@
-"""The smallest merge patch between two versions of an object (10 §3.5)."""
+"""The smallest merge patch between two versions of an object (reconcile.md: Writes of a pass)."""
 
 from typing import Any
 

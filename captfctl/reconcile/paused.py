@@ -1,4 +1,5 @@
-"""The pass of a paused object: it reads what finished and starts nothing (10 §6, 50 §4)."""
+"""The pass of a paused object: it reads what finished and starts nothing
+(reconcile.md: Paused objects)."""
 
 from captfctl.controller import Result
 from captfctl.decide import constants

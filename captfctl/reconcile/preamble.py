@@ -1,4 +1,5 @@
-"""What comes before a pass proper: deletion modes, owner, finalizer, pause (10 §4, 50 §2 P0–P4)."""
+"""What comes before a pass proper: deletion modes, owner, finalizer, pause
+(reconcile.md: The preamble)."""
 
 from datetime import timedelta
 
@@ -80,7 +81,8 @@ def _convert_foreground_deletion(p: Pass) -> None:
 
 
 def _externally_managed(p: Pass) -> Result:
-    """50 §6. A live object is not touched; one that goes leaves its state behind."""
+    """A live object is not touched; one that goes leaves its state behind
+    (deletion.md: Keeping infrastructure)."""
     if not p.deleting:
         return DONE
     if _runs_something(p):
@@ -110,7 +112,8 @@ def _owner_stage(p: Pass) -> Result | None:
 
 
 def close_gate(p: Pass, gate: ConditionValue) -> None:
-    """`DependenciesReady`, and `Ready` while the object was never ready (31 §2.1)."""
+    """`DependenciesReady`, and `Ready` while the object was never ready
+    (conditions-and-events.md: Ready)."""
     p.set(Type.DEPENDENCIES_READY, gate)
     if not p.provisioned:
         reason = Ready.NOT_READY if gate.status == FALSE else Ready.READY_UNKNOWN
@@ -118,7 +121,8 @@ def close_gate(p: Pass, gate: ConditionValue) -> None:
 
 
 def _nothing_to_take_down(p: Pass) -> bool:
-    """Ownerless release (50 §5). Whatever cannot be read counts as something."""
+    """Ownerless release (deletion.md: Release without an owner). Whatever cannot be read counts as
+    something."""
     if dependents(p):
         return False
     try:

@@ -1,4 +1,5 @@
-"""What a decided operation renders, on which image, under which name (10 §11.1)."""
+"""What a decided operation renders, on which image, under which name
+(reconcile.md: What each operation renders)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,5 @@
-"""What a written pass tells the world: transition events, counters, gauges (10 §10.5, 50 §17)."""
+"""What a written pass tells the world: transition events, counters, gauges
+(conditions-and-events.md: Which changes become events)."""
 
 from datetime import datetime
 

@@ -1,4 +1,5 @@
-"""Keeping the state of an object that goes; finding what an earlier one kept (50 §8, 40 §12)."""
+"""Keeping the state of an object that goes; finding what an earlier one kept
+(state.md: Retained state)."""
 
 from collections import Counter
 from collections.abc import Iterable

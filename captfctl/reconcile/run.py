@@ -1,4 +1,4 @@
-"""The run branch: the specification's list, in its order (10 §7)."""
+"""What a pass does for an object that is not paused (reconcile.md: The run branch)."""
 
 import math
 from datetime import timedelta
@@ -54,7 +54,7 @@ def decide(p: Pass) -> Decision | Result:
         inputs.build(p)
     assert p.state is not None
     if p.state.held and not deletion.retaining(p):
-        # A requested restore (10 §11.2) is the one thing that may still run; it joins here.
+        # A requested restore is the one thing that may still run; it joins here.
         _count(p, "none", "DeletionHeld" if p.deleting else "StateHeld")
         return finish(p, constants.STATE_REQUEUE)
     return decide_op(snapshot(p))

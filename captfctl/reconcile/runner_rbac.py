@@ -1,4 +1,5 @@
-"""The ServiceAccount that Jobs run as, and its rights in the namespace (50 §19)."""
+"""The ServiceAccount that Jobs run as, and its rights in the namespace
+(credentials.md: The runner's rights)."""
 
 from captfctl.cluster.door import Door, find
 from captfctl.cluster.errors import AlreadyExists, Conflict, NotFound

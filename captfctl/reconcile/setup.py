@@ -1,4 +1,4 @@
-"""The beginning of a pass proper (10 §5)."""
+"""The beginning of a pass proper (reconcile.md: Setup)."""
 
 from captfctl.model import keys, names
 from captfctl.model.reasons import Deleting, DeletionBlocked, DriftDetected, Paused
@@ -45,7 +45,7 @@ def _read(p: Pass, *, soon: bool) -> None:
     by_name = soon and _is_one_chunk(p)
     if soon:
         _begin(p, records=by_name)
-    p.lock = read_lock(p.env.door, p.owner)  # whoever held it before has left his state
+    p.lock = read_lock(p.env.door, p.owner)  # an earlier holder has left its state by then
     found = find_own_secrets(p.shared, p.owner) if by_name else None
     own = found or read_own_secrets(p.env.door, p.owner)
     p.records, p.state_read = own.records, own.state

@@ -1,4 +1,4 @@
-"""Everything the decision depends on, put together (10 §8.1)."""
+"""Everything the decision depends on, put together (decision.md: What the decision reads)."""
 
 from datetime import timedelta
 
@@ -16,8 +16,8 @@ from captfctl.terraform.state.lock import LockHolder
 
 
 def snapshot(p: Pass) -> DecideInput:
-    """The `TerraformCluster` as `decide_op` sees it. Live plans (41) and a requested restore
-    (10 §11.2) are further fields of it."""
+    """The `TerraformCluster` as `decide_op` sees it. Live plans and a requested restore are further
+    fields of it."""
     status, config = p.obj.status, p.config
     newest = p.kept.newest(Op.APPLY)
     return DecideInput(

@@ -1,7 +1,4 @@
-"""Reading the state and taking over what it says (10 §12, §13; 40 §5, §7).
-
-Backups (40 §10) join `_readable` between the adoption and the outputs.
-"""
+"""Reading the state and taking over what it says (state.md: Verdicts on a state)."""
 
 import logging
 from datetime import datetime
@@ -56,7 +53,8 @@ def _verdict(p: Pass, found: Unreadable) -> Verdict:
 
 
 def _confirmed(p: Pass) -> bool:
-    """Use up an operator's word that the unconfirmed apply created nothing (50 §7.1)."""
+    """Use up an operator's word that the unconfirmed apply created nothing
+    (state.md: Applies that ended without telling)."""
     recorded = p.records.marks.interrupted_apply
     named = p.obj.metadata.annotations.get(keys.CONFIRM_NO_RESOURCES)
     if named is None:
@@ -101,7 +99,8 @@ def _readable(p: Pass, found: State) -> None:
 
 
 def _report(p: Pass) -> None:
-    """A foreign lock does not stop Jobs: they wait for it, and fail if it stays (10 §7.13)."""
+    """A foreign lock does not stop Jobs: they wait for it, and fail if it stays
+    (state.md: The state lock)."""
     lock = p.kept.lock
     if lock is not None and lock.holder is LockHolder.FOREIGN:
         p.conditions.set_reason(StateReadable.STATE_LOCKED, lock.message)
@@ -114,7 +113,7 @@ def _adopt(p: Pass, found: State) -> State | Unreadable:
     if run is None:
         return found
     hashed = run.job.metadata.annotations.get(keys.INPUTS_HASH)
-    # Only a restore may say that there is none: its backup had none (40 §7.4).
+    # Only a restore may say that there is none: its backup had none (state.md: Adopting a state).
     if hashed is None or hashed == found.inputs_hash or (not hashed and run.op is not Op.RESTORE):
         return found
     taken = adopt(p.env.door, p.owner, found, AdoptionSource(run.name, hashed))
@@ -132,7 +131,8 @@ def _adoption_source(p: Pass) -> FinishedRun | None:
 
 
 def _count_refreshes(p: Pass) -> None:
-    """`status.pendingRefreshes`: how long the infrastructure is already coming up (10 §14.1)."""
+    """`status.pendingRefreshes`: how long the infrastructure is already coming up
+    (reconcile.md: Pending infrastructure)."""
     status, before = p.obj.status, p.stored.status.last_refresh
     sampled = _later(status.last_refresh, before)
     newest = p.kept.newest(Op.APPLY)

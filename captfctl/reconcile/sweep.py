@@ -1,4 +1,5 @@
-"""Taking the runner's rights and our Leases out of a namespace that needs them no more (50 §14)."""
+"""Taking the runner's rights and our Leases out of a namespace that needs them no more
+(credentials.md: The namespace sweep)."""
 
 import logging
 from typing import TypeVar
@@ -64,7 +65,7 @@ def sweep(door: Door, namespace: str) -> int:
 
 
 def prune_subjects(door: Door, namespace: str) -> None:
-    """Take the runner's rights from accounts that no object, Job or pod of ours uses (50 §14.4).
+    """Take the runner's rights from accounts that no object, Job or pod of ours uses.
 
     The binding is read before the users are: one that comes meanwhile changes it, and then this
     write is refused.

@@ -1,4 +1,5 @@
-"""Condition transitions as events (31 §5.1, §5.2): once per change, silent on good beginnings."""
+"""Condition transitions as events: once per change, silent on good beginnings
+(conditions-and-events.md: Which changes become events)."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -17,7 +18,7 @@ _JOB_TYPES = frozenset(
 
 
 def changed(before: Condition | None, after: Condition) -> bool:
-    """Whether status or reason moved: what counts as a transition (31 §5.1.1, .10)."""
+    """Whether status or reason moved: what counts as a transition."""
     return before is None or (before.status, before.reason) != (after.status, after.reason)
 
 
@@ -61,7 +62,7 @@ def _warns(before: Condition | None, after: Condition) -> bool:
 
 
 def describe(condition: Condition) -> str:
-    """`<Type>: <Status>/<Reason>: <message>` (31 §5.1.2)."""
+    """`<Type>: <Status>/<Reason>: <message>`."""
     text = f"{condition.type}: {condition.status}/{condition.reason}"
     return f"{text}: {condition.message}" if condition.message else text
 
@@ -84,7 +85,7 @@ def _job_condition(before: Condition | None, after: Condition) -> Note | None:
 
 
 def _again(before: Condition | None, after: Condition) -> bool:
-    """A transition, or for some types another message of the same problem (31 §5.1.6)."""
+    """A transition, or for some types another message of the same problem."""
     if changed(before, after):
         return True
     return after.status == FALSE and before is not None and before.message != after.message
@@ -113,7 +114,8 @@ def _deleting(before: Condition | None, after: Condition) -> Note | None:
 
 
 def drift_summary(message: str) -> str:
-    """A `DriftDetected` message without what a remediation added to it (10 §14.3)."""
+    """A `DriftDetected` message without what a remediation added to it
+    (reconcile.md: Drift remediation)."""
     return message.partition(REMEDIATION_MARK)[0]
 
 

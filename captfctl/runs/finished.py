@@ -1,4 +1,5 @@
-"""Finished runs are read once (11 §8): what every subject does with them, and in which order.
+"""Finished runs are read once (runs.md: Bookkeeping): what every subject does with them, and in
+which order.
 
 The subject reads its finished Jobs and records what they did. Then `retire` deletes what was
 provided for them, `release` gives their leases back, the subject is written, and only then does

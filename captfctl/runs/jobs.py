@@ -58,7 +58,8 @@ def attempt_of(job: Job) -> int:
 
 
 def next_attempt(jobs: Iterable[Job], operation: str) -> int:
-    """One more than the highest attempt among the subject's Jobs of the operation (11 §2).
+    """One more than the highest attempt among the subject's Jobs of the operation
+    (runs.md: Names of Jobs).
 
     Give the list from before pruning: the name of a Job that existed must not be used again.
     """

@@ -1,4 +1,4 @@
-"""Is the cached list of Jobs behind the server? (11 §11)"""
+"""Is the cached list of Jobs behind the server? (runs.md: A cache behind the server)"""
 
 from collections.abc import Collection
 from enum import StrEnum

@@ -1,7 +1,8 @@
-"""Single leases: what is in one, when it is free, taking and giving it back (11 §10.1–§10.3).
+"""Single leases: what is in one, when it is free, taking and giving it back
+(leases.md: When a lease is free).
 
-A lease names the Job that it is for, so a crashed start takes its own lease again, and whoever
-finds a lease can ask what became of its holder.
+A lease names the Job that it is for, so a crashed start takes its own lease again, and any
+manager that finds a lease can ask what became of its holder.
 """
 
 import logging
@@ -60,7 +61,8 @@ class LeaseStore:
         return self._door.list(LEASES, namespace, labels=selector).items
 
     def take(self, name: str, kind: LeaseKind, run: Run) -> Taken:
-        """Acquire or refresh (11 §10.2). It always writes, so that what is read next is newer."""
+        """Acquire or refresh (leases.md: Taking a lease). It always writes, so that what is read
+        next is newer."""
         wanted = self._build(name, kind, run)
         try:
             self._door.create(LEASES, wanted, run.subject.namespace)
@@ -113,7 +115,7 @@ class LeaseStore:
         return self._clock.now() - taken
 
     def is_free(self, lease: Lease) -> bool:
-        """Whether anybody may take it (11 §10.3).
+        """Whether anybody may take it.
 
         Age frees a lease whose holder ends too late to be believed; a holder that does not exist
         may still be about to be created for a minute.

@@ -1,4 +1,4 @@
-"""Who may run: run lease, freshness, and the operation gate (11 §10.4–§10.6).
+"""Who may run: run lease, freshness, and the operation gate (leases.md: The operation gate).
 
 The gate keeps the operations of a group's leader apart from those of its other members, such as a
 cluster's from its machines'. Both sides write their own lease before they read the other's, so at
@@ -100,7 +100,8 @@ class Leases:
         ]
 
     def freshen(self, run: Run) -> bool:
-        """Just before the create (11 §10.4): False means defer the start.
+        """Just before the create (leases.md: Freshness before the create): False means defer the
+        start.
 
         A lease that got old while the start was prepared may have been taken for free.
         """
@@ -114,7 +115,7 @@ class Leases:
         return self.acquire(run) is None and self._clock.monotonic() - begun < FRESH_SECONDS
 
     def release(self, subject: Subject, job: str) -> None:
-        """Give back what `job` holds (11 §10.6)."""
+        """Give back what `job` holds (leases.md: Giving leases back)."""
         self._store.give_back(subject.namespace, subject.run_lease, job)
         if subject.group and subject.kind == subject.group.leader:
             self._store.give_back(subject.namespace, subject.group.lease, job)
@@ -124,7 +125,7 @@ class Leases:
         return self._store.read(subject.namespace, subject.run_lease)
 
     def is_free(self, lease: Lease) -> bool:
-        """Whether any Job may take it (11 §10.3)."""
+        """Whether any Job may take it (leases.md: When a lease is free)."""
         return self._store.is_free(lease)
 
     def run_lease_live(self, subject: Subject) -> bool:

@@ -1,4 +1,4 @@
-"""Going on with a start while the API server is away (11 §6)."""
+"""Going on with a start while the API server is away (runs.md: Starting a Job)."""
 
 import logging
 import threading
@@ -19,8 +19,8 @@ ever later, since the server may be away."""
 
 
 class Patience:
-    """For one start, from the creation of its Job on: whoever comes next sees a Job that runs, and
-    can only wait until it is stuck for good (11 §7).
+    """For one start, from the creation of its Job on: the next pass sees a Job that runs, and
+    can only wait until it is stuck for good (runs.md: Jobs that cannot start).
 
     After `seconds` nothing is begun again, but for a first time: one lost answer is no outage.
     """

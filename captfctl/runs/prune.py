@@ -1,4 +1,4 @@
-"""Which finished Jobs are kept (11 §8.5)."""
+"""Which finished Jobs are kept (runs.md: Pruning)."""
 
 from collections.abc import Iterable, Sequence
 

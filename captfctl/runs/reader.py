@@ -1,4 +1,4 @@
-"""Reads that may be served from a cache (11 §11)."""
+"""Reads that may be served from a cache (runs.md: A cache behind the server)."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -60,5 +60,6 @@ def slim(job: Job) -> Job:
 
 
 def own_jobs(reader: JobsReader, subject: Subject) -> list[Job]:
-    """The subject's Jobs. Those of an earlier object of the same name are left out (11 §2)."""
+    """The subject's Jobs. Those of an earlier object of the same name are left out
+    (runs.md: Names of Jobs)."""
     return [job for job in reader.jobs_of(subject) if subject.controls(job.metadata)]

@@ -1,4 +1,4 @@
-"""Starting a Job, in an order that survives a crash after any step (11 §6)."""
+"""Starting a Job, in an order that survives a crash after any step (runs.md: Starting a Job)."""
 
 import logging
 from collections.abc import Callable
@@ -84,9 +84,9 @@ class Starter:
     def start(self, run: Run, work: Work, confirm: Callable[[], str]) -> Started | Deferred:
         """Start the run, or adopt it.
 
-        `confirm` is asked first: it holds moves of the subject on the server and tells why, as
-        seen live, the run may not start after all; empty when it may. Raises the door's errors;
-        whether the leases were given back then follows 11 §6.
+        `confirm` is asked first: it holds moves of the subject on the server and tells why, as seen
+        live, the run may not start after all; empty when it may. Raises the door's errors; whether
+        the leases were given back then is in runs.md: Starting a Job.
         """
         try:
             job = self._prepare(run, work, confirm)
@@ -132,7 +132,7 @@ class Starter:
         return Started(created, adopted=False)
 
     def _adopt(self, run: Run, job: Job | None) -> Started | Deferred:
-        """What to do about a Job that has the name already (11 §6)."""
+        """What to do about a Job that has the name already."""
         if job is None:
             return Deferred("the Job of that name went away meanwhile")
         ours, finished = run.subject.controls(job.metadata), is_finished(job)

@@ -1,4 +1,4 @@
-"""Jobs whose pod cannot start (11 §7)."""
+"""Jobs whose pod cannot start (runs.md: Jobs that cannot start)."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Why an operation does not start now although it is due (11 §14)."""
+"""Why an operation does not start now although it is due (leases.md: When a lease is held)."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Keeping the books of finished Jobs (11 §8)."""
+"""Keeping the books of finished Jobs (runs.md: Bookkeeping)."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""The Job of a run (11 §3–§5)."""
+"""The Job of a run (runs.md: The Job)."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""Counting failures (11 §8.4, 10 §14.3.5)."""
+"""Counting failures (runs.md: Counting failures)."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""The merged Job policy (11 §9)."""
+"""The merged Job policy (api.md: Job policy)."""
 
 import pytest
 

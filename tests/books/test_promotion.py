@@ -1,4 +1,4 @@
-"""The records written for finished applies and restores (11 §8.3)."""
+"""The records written for finished applies and restores (runs.md: Records of finished applies)."""
 
 from typing import Any
 

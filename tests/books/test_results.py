@@ -1,4 +1,4 @@
-"""Reading finished Jobs and the runner's untrusted result (11 §8.1, 20 §24)."""
+"""Reading finished Jobs and the runner's untrusted result (runs.md: Reading a finished Job)."""
 
 import json
 

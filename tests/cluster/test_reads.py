@@ -1,4 +1,4 @@
-"""Live reads that passes at the same time have in common (10 §1)."""
+"""Live reads that passes at the same time have in common (reconcile.md: Cached and live reads)."""
 
 import threading
 import weakref

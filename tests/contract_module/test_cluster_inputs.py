@@ -1,4 +1,4 @@
-"""The inputs of the cluster role, built from the objects (60 §4.3)."""
+"""The inputs of the cluster role, built from the objects (module-contract.md: Inputs)."""
 
 import pytest
 

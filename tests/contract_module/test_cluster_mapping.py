@@ -1,4 +1,4 @@
-"""What a cluster's outputs change on its objects (60 §8.1, §8.4, §8.5)."""
+"""What a cluster's outputs change on its objects (module-contract.md: What outputs change)."""
 
 import json
 

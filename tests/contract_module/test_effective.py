@@ -1,4 +1,4 @@
-"""What applies to an object after everything it inherits (10 §16, 30 §5)."""
+"""What applies to an object after everything it inherits (api.md: Effective configuration)."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""When the hash of the inputs changes (30 §15)."""
+"""When the hash of the inputs changes (api.md: The inputs hash)."""
 
 from dataclasses import fields, replace
 

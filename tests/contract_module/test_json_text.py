@@ -1,4 +1,4 @@
-"""JSON that keeps its numbers (30 §15.1)."""
+"""JSON that keeps its numbers (api.md: JSON with exact numbers)."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Decoding the outputs of the cluster role (60 §7)."""
+"""Decoding the outputs of the cluster role (module-contract.md: Rules for outputs)."""
 
 import json
 

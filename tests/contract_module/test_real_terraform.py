@@ -1,4 +1,4 @@
-"""The rendered root under a real runtime (60 §2)."""
+"""The rendered root under a real runtime (module-contract.md: The rendered root module)."""
 
 import json
 import os

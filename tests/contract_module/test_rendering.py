@@ -1,4 +1,4 @@
-"""The rendered root (60 §2)."""
+"""The rendered root (module-contract.md: The rendered root module)."""
 
 import json
 

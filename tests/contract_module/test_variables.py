@@ -1,4 +1,4 @@
-"""User variables (30 §13, 60 §6)."""
+"""User variables (api.md: User variables)."""
 
 import msgspec
 import pytest

@@ -1,4 +1,5 @@
-"""Checking user variables against an image's label (60 §6.5)."""
+"""Checking user variables against an image's label
+(module-contract.md: The schema of variables)."""
 
 import json
 

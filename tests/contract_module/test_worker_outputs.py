@@ -1,4 +1,4 @@
-"""Decoding the outputs of machines and pools (60 §7.5, §7.6)."""
+"""Decoding the outputs of machines and pools (module-contract.md: Outputs)."""
 
 import json
 

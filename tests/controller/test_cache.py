@@ -41,7 +41,7 @@ def test_what_a_reader_changes_is_not_changed_for_others(cache):
     assert cache.get(A).data == {"k": "v"}
 
 
-def test_what_was_put_in_is_not_changed_by_whoever_put_it(cache):
+def test_a_later_change_of_what_was_put_in_changes_nothing(cache):
     obj = config_map("a")
     cache.put(A, obj)
     obj.data["k"] = "changed"

@@ -1,4 +1,5 @@
-"""When an apply is due, and when it backs off (10 §8.2 rules 6 to 10, §8.8)."""
+"""When an apply is due, and when it backs off (decision.md: Order of the rules;
+decision.md: Retries and backoff)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Plans that wait for a person (10 §8.3, §8.4)."""
+"""Plans that wait for a person (decision.md: Manual and guarded applies)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a deletion and a restore come to (10 §8.2 rules 0 to 5)."""
+"""What a deletion and a restore come to (decision.md: Order of the rules)."""
 
 import pytest
 

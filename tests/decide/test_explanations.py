@@ -1,4 +1,4 @@
-"""Words for reasons, and durations as people read them (10 §8.6)."""
+"""Words for reasons, and durations as people read them (decision.md: Reasons of decisions)."""
 
 import pytest
 

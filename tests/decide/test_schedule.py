@@ -1,4 +1,4 @@
-"""What is due by the calendar (10 §8.5)."""
+"""What is due by the calendar (decision.md: The schedule)."""
 
 from datetime import timedelta
 

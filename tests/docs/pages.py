@@ -15,6 +15,7 @@ CODE = ("captfctl", "runner", "tests", "benchmarks", "deploy", "examples", "comp
 _HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
 _FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 _CITATION = re.compile(r"(?<![\w/.-])([a-z][a-z-]*\.md): ([A-Z][^;.()]*)")
+_OTHER_FORM = re.compile(r"\bdocs/reference/[\w-]+\.md(?:, \"|#)")
 
 
 class Citation(NamedTuple):
@@ -38,6 +39,11 @@ class Remark(NamedTuple):
     def citations(self) -> list[Citation]:
         """Every citation in it."""
         return [Citation(page, heading.strip()) for page, heading in _CITATION.findall(self.text)]
+
+    @property
+    def cites_in_another_form(self) -> bool:
+        """Whether it cites a heading in a form that `citations` does not find."""
+        return bool(_OTHER_FORM.search(self.text))
 
 
 def headings(page: Path) -> list[str]:

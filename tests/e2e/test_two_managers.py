@@ -1,5 +1,5 @@
-"""Two managers that do not elect a leader, on the embedded control plane (11 §13: the run lease
-decides). On a real one: tests/kubernetes/test_faults.py."""
+"""Two managers that do not elect a leader, on the embedded control plane: the run lease decides
+(leases.md: Two managers). On a real one: tests/kubernetes/test_faults.py."""
 
 import sys
 import threading

@@ -1,4 +1,4 @@
-"""The node agent: pods as process trees of this machine (design: node agent; 11 §4, §9)."""
+"""The node agent: pods as process trees of this machine (local-mode.md: The node agent)."""
 
 import json
 import os

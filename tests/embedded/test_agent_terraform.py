@@ -1,5 +1,5 @@
 """A whole run on this machine: Job, pod, our runner, real Terraform, state in a Secret
-(11 §4, 20 §4, 40 §2–§3, §6).
+(local-mode.md: The node agent).
 """
 
 import gzip
@@ -85,7 +85,7 @@ def shared_plane(tmp_path: Path) -> Iterator[Plane]:
 
 
 def run_job(plane: Plane, name: str, op: str, seconds: float = 0, *more: str) -> None:
-    """The Job as the manager builds it (11 §4), then its per-run Secret."""
+    """The Job as the manager builds it (runs.md: The Job), then its per-run Secret."""
     made = create(plane.door, JOBS, job(name, op, *more))
     owner = {
         "apiVersion": "batch/v1",

@@ -1,4 +1,5 @@
-"""The stand-in for Cluster API: what our objects read of it (30 §2)."""
+"""The stand-in for Cluster API: what our objects read of it
+(local-mode.md: The stand-in for Cluster API)."""
 
 from collections.abc import Iterator
 from typing import Any

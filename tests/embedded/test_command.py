@@ -1,4 +1,5 @@
-"""Commands, paths and references of a container on this machine (11 §4.2, 20 §4)."""
+"""Commands, paths and references of a container on this machine
+(local-mode.md: Volumes of a pod)."""
 
 from pathlib import Path
 

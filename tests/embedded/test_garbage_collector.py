@@ -1,4 +1,5 @@
-"""Owner references, propagation policies and dying namespaces (design: embedded store)."""
+"""Owner references, propagation policies and dying namespaces
+(local-mode.md: The garbage collector)."""
 
 import threading
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The image table and the images kept by digest (20 §3; 11 §8.3)."""
+"""The image table and the images kept by digest (local-mode.md: Images)."""
 
 import re
 from pathlib import Path

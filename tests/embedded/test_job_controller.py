@@ -1,4 +1,4 @@
-"""The Job controller: pods, counting, deadlines, suspension (11 §4, §9)."""
+"""The Job controller: pods, counting, deadlines, suspension (local-mode.md: The Job controller)."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,5 @@
-"""Which locks are attributed to a dead pod, and which never are (11 §12, 40 §6)."""
+"""Which locks are attributed to a dead pod, and which never are
+(local-mode.md: Host names and locks)."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Where a cgroup can limit a container's memory (design: node agent)."""
+"""Where a cgroup can limit a container's memory (local-mode.md: Memory limits)."""
 
 from pathlib import Path
 

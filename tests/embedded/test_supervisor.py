@@ -1,4 +1,4 @@
-"""The supervisor: one container, its tree, its log and its end (11 §9, 20 §10)."""
+"""The supervisor: one container, its tree, its log and its end (local-mode.md: The supervisor)."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Volumes as directories (11 §4.1)."""
+"""Volumes as directories (local-mode.md: Volumes of a pod)."""
 
 import stat
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
-"""The schemas and CEL rules of our kinds on the real API server: what it takes and what it refuses.
-
-The numbers are the cases of specification 30 §19 that a schema can decide.
-"""
+"""The schemas and CEL rules of our kinds on the real API server: what it takes and what it
+refuses."""
 
 import copy
 from collections.abc import Iterator

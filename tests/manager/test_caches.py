@@ -1,4 +1,4 @@
-"""The informers of a manager (50 §16.5)."""
+"""The informers of a manager (manager.md: Caches and workers)."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""The series and their labels (50 §17, §24.48 to 51)."""
+"""The series and their labels (manager.md: Metrics)."""
 
 import pytest
 from prometheus_client import CollectorRegistry

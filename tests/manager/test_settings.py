@@ -1,4 +1,4 @@
-"""Flags and their refusals (50 §16.2, §24)."""
+"""Flags and their refusals (manager.md: Flags of the manager)."""
 
 from datetime import timedelta
 

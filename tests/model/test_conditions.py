@@ -1,4 +1,4 @@
-"""Conditions and the summary of them (31 §1, §2)."""
+"""Conditions and the summary of them (conditions-and-events.md: Types of conditions)."""
 
 from datetime import UTC, datetime, timedelta
 

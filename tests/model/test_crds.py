@@ -1,4 +1,4 @@
-"""The CustomResourceDefinitions of our kinds and of the Cluster API stand-in (30 §1)."""
+"""The CustomResourceDefinitions of our kinds and of the Cluster API stand-in (api.md: Kinds)."""
 
 import copy
 from datetime import UTC, datetime
@@ -131,7 +131,7 @@ def test_the_identity_kind_moves_with_its_users():
     ]
 
 
-def test_fields_are_described_without_references_to_the_specification():
+def test_fields_are_described_without_citing_what_the_reader_of_a_schema_does_not_have():
     spec = schema(BY_NAME["terraformclusters.infrastructure.cluster.x-k8s.io"])["properties"][
         "spec"
     ]
@@ -144,7 +144,7 @@ def test_fields_are_described_without_references_to_the_specification():
     )
     for definition in DEFINITIONS:
         for path, node, _ in nodes(schema(definition)):
-            assert "§" not in node.get("description", ""), path
+            assert ".md" not in node.get("description", ""), path
 
 
 def test_a_definition_may_be_changed_without_touching_the_next_one():

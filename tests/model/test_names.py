@@ -1,4 +1,4 @@
-"""Names that are derived from other names (11 §17, 30 §16.3, 40 §1)."""
+"""Names that are derived from other names (metadata.md: Secrets and Leases of an object)."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Identities, their copies, and the runner's rights (30 §10, 31 §3.3, 40 §9, 50 §19)."""
+"""Identities, their copies, and the runner's rights (credentials.md: Identities)."""
 
 import pytest
 

@@ -1,4 +1,5 @@
-"""Deleting a cluster: what waits, what is destroyed, what is kept (50 §2 to §13)."""
+"""Deleting a cluster: what waits, what is destroyed, what is kept
+(deletion.md: Order of a deletion)."""
 
 import pytest
 
@@ -501,7 +502,7 @@ def test_a_mirror_that_changes_during_the_cleanup_is_looked_at_again_soon(ready:
 
 
 def retained_by_an_earlier_object(world: World) -> str:
-    """Delete with Retain and create the object anew; the earlier UID."""
+    """Delete with Retain and create the object again; the earlier UID."""
     uid = world.obj.metadata.uid
     world.edit(retain)
     world.delete()

@@ -1,5 +1,5 @@
 """Crashes, lost answers, stale caches, two managers: what one pass leaves for the next
-(10 §22.46 to 59, 11 §10.7, §17.54; 31 §9)."""
+(runs.md: After a crash)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a pass would decide, without a Job (10 §20)."""
+"""What a pass would decide, without a Job (reconcile.md: Dry run)."""
 
 import pytest
 

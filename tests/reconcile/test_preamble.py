@@ -1,4 +1,5 @@
-"""Owner, finalizer, pause, foreground deletion and external management (10 §4, 50 §2 P0–P4)."""
+"""Owner, finalizer, pause, foreground deletion and external management
+(reconcile.md: The preamble)."""
 
 import pytest
 

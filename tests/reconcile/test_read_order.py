@@ -1,4 +1,5 @@
-"""In which order a pass reads: what happens in between must not mislead it (10 §7, 11 §6, §11)."""
+"""In which order a pass reads: what happens in between must not mislead it
+(reconcile.md: Cached and live reads)."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,5 @@
-"""What the state says, and what the inputs are made of (10 §12, §13; 30 §13; 40 §18)."""
+"""What the state says, and what the inputs are made of (state.md: Verdicts on a state;
+reconcile.md: Inputs and their gates)."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""What a namespace keeps of the runner's objects (50 §14, §24.36 to 39)."""
+"""What a namespace keeps of the runner's objects (credentials.md: The namespace sweep)."""
 
 from captfctl.cluster.errors import Unavailable
 from captfctl.model import keys

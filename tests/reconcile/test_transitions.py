@@ -1,4 +1,5 @@
-"""Which condition changes are worth an event (31 §5.1, §9)."""
+"""Which condition changes are worth an event
+(conditions-and-events.md: Which changes become events)."""
 
 import pytest
 

@@ -1,6 +1,6 @@
 """Small modules and the runs over them whose output is recorded from both runtimes.
 
-`python -m tests.runner.scenarios RUNTIME...` records them anew under tests/runner/recorded/.
+`python -m tests.runner.scenarios RUNTIME...` records them again under tests/runner/recorded/.
 """
 
 import json

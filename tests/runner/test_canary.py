@@ -1,4 +1,5 @@
-"""A secret given in every way there is, through every way a run can go: shown nowhere (20 §17)."""
+"""A secret given in every way there is, through every way a run can go: shown nowhere
+(runner.md: Redaction)."""
 
 import json
 import threading

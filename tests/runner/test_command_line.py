@@ -1,4 +1,5 @@
-"""Commands, global flags, flag rules, exit codes and the result of bad flags (20 §2)."""
+"""Commands, global flags, flag rules, exit codes and the result of bad flags
+(runner.md: Commands)."""
 
 import json
 import os

@@ -1,4 +1,5 @@
-"""A state the runtime could not store is pushed once more (20 §14)."""
+"""A state the runtime could not store is pushed once more
+(runner.md: A state that could not be stored)."""
 
 import pytest
 

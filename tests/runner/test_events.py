@@ -1,4 +1,5 @@
-"""Progress events: their order, their content, and that they never matter to the run (20 §23)."""
+"""Progress events: their order, their content, and that they never matter to the run
+(runner.md: Progress events)."""
 
 import json
 import re

@@ -1,4 +1,5 @@
-"""dist/runner: one file that starts anywhere (20 §25.1). `make runner-binary` builds it."""
+"""dist/runner: one file that starts anywhere; `make runner-binary` builds it
+(runner.md: The built executable)."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The plan fingerprint and the plan's summary (20 §15, §16)."""
+"""The plan fingerprint and the plan's summary (runner.md: Reading a plan)."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""Go durations and integers, as flags take them (20 §2.2)."""
+"""Go durations and integers, as flags take them (runner.md: Reading flags)."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Clearing a stale lock (20 §21)."""
+"""Clearing a stale lock (runner.md: Stale locks)."""
 
 import pytest
 

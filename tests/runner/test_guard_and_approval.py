@@ -1,4 +1,4 @@
-"""The destructive guard and expected plans (20 §13, §16.1)."""
+"""The destructive guard and expected plans (runner.md: Decisions after a step)."""
 
 import pytest
 

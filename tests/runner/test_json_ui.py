@@ -1,4 +1,4 @@
-"""Rendering the runtime's JSON messages and reading them (20 §12, §18)."""
+"""Rendering the runtime's JSON messages and reading them (runner.md: Rendering JSON messages)."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The runner's own log: text and JSON lines, levels, streams, buffers (20 §2.3, §11)."""
+"""The runner's own log: text and JSON lines, levels, streams, buffers (runner.md: The log)."""
 
 import json
 import re

@@ -1,4 +1,5 @@
-"""Preflight, the work directory and the environment of the steps (20 §6-§8)."""
+"""Preflight, the work directory and the environment of the steps (runner.md: Preflight;
+runner.md: The work directory)."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Which values are secret, and that none of them is shown (20 §17)."""
+"""Which values are secret, and that none of them is shown (runner.md: Redaction)."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""Assembling a backup, pushing it, and counting what it holds (20 §20)."""
+"""Assembling a backup, pushing it, and counting what it holds (runner.md: Restore)."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""The result document and how it is made to fit (20 §19)."""
+"""The result document and how it is made to fit (runner.md: The result document)."""
 
 import json
 import os

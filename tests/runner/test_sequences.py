@@ -1,4 +1,4 @@
-"""The exact commands of every operation, and how each ends (20 §9, §13)."""
+"""The exact commands of every operation, and how each ends (runner.md: Steps)."""
 
 import json
 

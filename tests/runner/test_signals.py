@@ -1,4 +1,4 @@
-"""Signals, time limits, and that nothing survives a step (20 §10)."""
+"""Signals, time limits, and that nothing survives a step (runner.md: Running a step)."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""A manager that dies between any two writes of a start (11 §6, §10.7)."""
+"""A manager that dies between any two writes of a start (runs.md: Starting a Job)."""
 
 from typing import Any
 

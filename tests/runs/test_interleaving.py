@@ -1,4 +1,4 @@
-"""Two managers at once (11 §10.2, §10.5, §17.53)."""
+"""Two managers at once (leases.md: Two managers)."""
 
 from functools import cache
 from typing import Any

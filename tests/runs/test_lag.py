@@ -1,4 +1,4 @@
-"""A cache that is behind the server (11 §11)."""
+"""A cache that is behind the server (runs.md: A cache behind the server)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Leases and the operation gate (11 §10)."""
+"""Leases and the operation gate (leases.md: Run lease and cluster lease)."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""Names, attempts and whose Jobs they are (11 §2)."""
+"""Names, attempts and whose Jobs they are (runs.md: Names of Jobs)."""
 
 import pytest
 

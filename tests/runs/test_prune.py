@@ -1,4 +1,4 @@
-"""Which finished Jobs are kept (11 §8.5)."""
+"""Which finished Jobs are kept (runs.md: Pruning)."""
 
 import pytest
 

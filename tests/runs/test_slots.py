@@ -1,4 +1,4 @@
-"""Limits on running Jobs (11 §9)."""
+"""Limits on running Jobs (runs.md: Limits on running Jobs)."""
 
 import pytest
 

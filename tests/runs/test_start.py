@@ -1,4 +1,4 @@
-"""Starting and adopting (11 §6)."""
+"""Starting and adopting (runs.md: Starting a Job)."""
 
 import threading
 from typing import Any
@@ -249,7 +249,7 @@ def start_patiently(world: World, run, door: Any):
 
 
 def hurried(op: Op = Op.APPLY):
-    """A world with a run that has its leases, and where nobody waits in real time."""
+    """A world with a run that has its leases, and where waits take no real time."""
     world = World()
     world.clock = Hurried()
     run = world.run(op)

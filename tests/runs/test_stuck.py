@@ -1,4 +1,4 @@
-"""Jobs that cannot start (11 §7)."""
+"""Jobs that cannot start (runs.md: Jobs that cannot start)."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,4 +1,5 @@
-"""Taking a state over after a run, and whose Secrets are the object's (40 §7)."""
+"""Taking a state over after a run, and whose Secrets are the object's
+(state.md: Adopting a state)."""
 
 from typing import Any
 

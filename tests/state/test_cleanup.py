@@ -1,4 +1,4 @@
-"""Removing what runs left behind (40 §13, 50 §11)."""
+"""Removing what runs left behind (deletion.md: Cleaning up)."""
 
 from typing import Any
 
@@ -121,7 +121,7 @@ def test_records_and_plan_key_go():
     assert secrets(world) == []
 
 
-def test_leases_go_whoever_holds_them_and_the_state_lock_stays():
+def test_held_leases_go_too_and_the_state_lock_stays():
     world = World()
     world.acquire(world.run())
     add_lock(world)

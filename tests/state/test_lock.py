@@ -1,4 +1,4 @@
-"""Terraform's lock on the state (11 §12)."""
+"""Terraform's lock on the state (state.md: The state lock)."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""An object's records and state, read with one request (30 §16, 40 §4)."""
+"""An object's records and state, read with one request (state.md: Inputs records)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Reading a state (40 §4)."""
+"""Reading a state (state.md: Reading a state)."""
 
 import gzip
 import json

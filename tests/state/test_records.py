@@ -1,4 +1,4 @@
-"""The inputs records (30 §16, 40 §8.1)."""
+"""The inputs records (state.md: Inputs records)."""
 
 from dataclasses import replace
 from typing import Any

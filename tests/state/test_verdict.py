@@ -1,4 +1,4 @@
-"""What a state that cannot be read means (40 §5)."""
+"""What a state that cannot be read means (state.md: Verdicts on a state)."""
 
 import pytest
 

@@ -1,6 +1,7 @@
 """Plays Job controller, kubelet and runner: a Job's end as a real run would leave it.
 
-It writes what Terraform's `kubernetes` backend writes (40 §3): state Secrets and the lock Lease.
+It writes what Terraform's `kubernetes` backend writes (state.md: State Secrets): state Secrets and
+the lock Lease.
 """
 
 import gzip

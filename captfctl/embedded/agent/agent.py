@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 
 class NodeAgent:
-    """Runs the pods of one node as process groups of this machine (design: the node agent).
+    """Runs the pods of one node as process groups of this machine (local-mode.md: The node agent).
 
     `data_dir` belongs to one agent at a time. `api` may be set later, but before `start`: an
     embedded API server wants the agent as its source of logs before it has an address.

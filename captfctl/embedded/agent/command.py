@@ -76,7 +76,8 @@ def is_runner(argv: Sequence[str]) -> bool:
 
 
 def copy_target(argv: Sequence[str]) -> str | None:
-    """Where an init container that copies the runner wants it (20 §2.4); None for any other."""
+    """Where an init container that copies the runner wants it (runner.md: Copying itself); None for
+    any other."""
     if len(argv) == 3 and Path(argv[0]).name == "runner" and argv[1] == "copy":
         return argv[2]
     return None

@@ -37,7 +37,7 @@ class Phase(Enum):
 
 
 class ExitWatcher:
-    """Tells when processes end, whoever their parent is."""
+    """Tells when processes end, also those of other parents."""
 
     def __init__(self) -> None:
         self._poll = epoll()
@@ -232,7 +232,7 @@ class Container:
 
 
 def end_everything(home: Path, pod_uid: str, *, now: float, timeout: float) -> bool:
-    """End all containers below `home`, whoever started them; False when something survives."""
+    """End all containers below `home`, of earlier agents too; False when something survives."""
     directories = [path for path in home.iterdir() if path.is_dir()] if home.is_dir() else []
     for container in (Container(path, pod_uid) for path in directories):
         container.kill_and_wait(timeout)

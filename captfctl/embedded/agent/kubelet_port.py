@@ -1,10 +1,10 @@
 """The part of a kubelet's HTTPS port that `kubectl logs` needs on a real control plane.
 
-kube-apiserver forwards a request for `pods/NAME/log` to the node: `GET
-/containerLogs/NAMESPACE/POD/CONTAINER`. Left out: everything else of that port, and knowing who
-asks: it listens on loopback only, with a certificate of its own, and answers every process of this
-machine. Logs hold no secrets that the runner knows of (20 §17); what a module prints by itself is
-its own business.
+kube-apiserver forwards a request for `pods/NAME/log` to the node:
+`GET /containerLogs/NAMESPACE/POD/CONTAINER`. Left out: everything else of that port, and knowing
+who asks: it listens on loopback only, with a certificate of its own, and answers every process of
+this machine. Logs hold no secrets that the runner knows of (runner.md: Redaction); what a module
+prints by itself is its own business.
 """
 
 import ssl

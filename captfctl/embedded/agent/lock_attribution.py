@@ -1,9 +1,9 @@
 """The state lock of a dead pod whose processes could not be given its host name.
 
 Terraform writes `user@host` into the lock. Without a UTS namespace the host is this machine, so the
-manager would take the lock for a foreign one and never clear it (11 §12). Once the pod is proven
-dead, the agent puts the pod's name in the host's place; clearing the lock stays the manager's
-business.
+manager would take the lock for a foreign one and never clear it
+(local-mode.md: Host names and locks). Once the pod is proven dead, the agent puts the pod's name in
+the host's place; clearing the lock stays the manager's business.
 
 Only a lock that can be nobody else's is touched: made by this machine, while this pod ran, on the
 state this pod was started for, and with no other Terraform running on this machine.

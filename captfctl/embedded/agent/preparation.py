@@ -144,7 +144,7 @@ class Preparation:
         return name[:_HOSTNAME_MAX].rstrip("-.")
 
     def refresh_access(self) -> None:
-        """Write anew how to reach the API: the server may have moved since. Best effort."""
+        """Write again how to reach the API: the server may have moved since. Best effort."""
         with contextlib.suppress(CaptfError, OSError):
             self._write_access()
 
@@ -179,7 +179,8 @@ class Preparation:
         self._misses = 0
 
     def _unmounted(self, message: str) -> NotYet:
-        """The per-run Secret comes a moment after the Job (11 §5): look again soon at first."""
+        """The per-run Secret comes a moment after the Job (runs.md: The per-run Secret): look again
+        soon at first."""
         delay = min(_FIRST_LOOK * 2.0 ** min(self._misses, 20), self._node.settings.mount_retry)
         self._misses += 1
         return NotYet(

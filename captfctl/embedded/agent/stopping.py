@@ -1,4 +1,4 @@
-"""Why and until when a pod has to end (11 §9)."""
+"""Why and until when a pod has to end (runs.md: Deadlines and lock timeouts)."""
 
 from dataclasses import dataclass
 

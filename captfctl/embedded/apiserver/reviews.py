@@ -1,6 +1,6 @@
 """Questions about users and permissions, answered at once and never stored.
 
-The server is one machine's own: whoever has a valid token may do everything, and every access
+The server is one machine's own: a user with a valid token may do everything, and every access
 review says so.
 """
 

@@ -34,7 +34,7 @@ STOP_SECONDS = 3
 
 
 class ApiServer:
-    """Serves a store over HTTPS on loopback, to whoever has the token.
+    """Serves a store over HTTPS on loopback, to holders of the token.
 
     Everything it keeps is in `data_dir`, for its owner only: `pki/`, `token`, `kubeconfig`.
     It listens on the first of `ports` that can be had; 0 is any free one. `owner` is the user name

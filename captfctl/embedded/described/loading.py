@@ -63,8 +63,9 @@ def load(
     """Read the objects of `paths`, check them, and put them into `store`.
 
     Status, uid, creationTimestamp and owner references are kept as given; what is not given is
-    absent (10 §20). Namespaces that nobody describes are created. `namespace` is that of objects
-    which name none. Kinds may be defined by CustomResourceDefinitions among the objects.
+    absent (reconcile.md: Dry run). Namespaces that nobody describes are created. `namespace` is
+    that of objects which name none. Kinds may be defined by CustomResourceDefinitions among the
+    objects.
 
     Raises `BadInput` with everything that is wrong with any of them; `store` then holds those
     objects that were right and is of no further use.

@@ -1,8 +1,8 @@
 """The host name of a container's processes, and who reaps their orphans.
 
 Terraform writes the machine's host name into its state lock, and the manager knows its own dead
-pods by it (11 §12). A UTS namespace gives the container its pod's name: as root directly, else
-inside a user namespace that maps this user onto itself.
+pods by it (local-mode.md: Host names and locks). A UTS namespace gives the container its pod's
+name: as root directly, else inside a user namespace that maps this user onto itself.
 """
 
 import ctypes

@@ -59,7 +59,7 @@ def send(process: Process, number: int) -> bool:
     except ProcessLookupError:
         return False
     try:
-        # The descriptor holds on to whoever has the pid now: check it only after it is open.
+        # The descriptor holds on to the process with the pid now: check it only after it is open.
         if not alive(process):
             return False
         signal.pidfd_send_signal(handle, number)

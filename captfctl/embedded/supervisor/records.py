@@ -1,8 +1,8 @@
 """The files a supervisor leaves in a container's directory, each whole or absent.
 
-`supervisor.json` is the claim: whoever links it into place runs the container, everybody else
-does not, so a container starts at most once, whatever crashes when. `exit.json` is the proof that
-nothing of it runs any more.
+`supervisor.json` is the claim: the supervisor that links it into place runs the container, any
+other does not, so a container starts at most once, whatever crashes when. `exit.json` is the proof
+that nothing of it runs any more.
 """
 
 import json

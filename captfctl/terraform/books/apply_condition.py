@@ -1,4 +1,4 @@
-"""`ApplyJobSucceeded` as finished Jobs tell it (10 §18, 31 §3.5)."""
+"""`ApplyJobSucceeded` as finished Jobs tell it (reconcile.md: The end of a pass)."""
 
 import string
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Reading finished Jobs once and recording what they did (11 §8)."""
+"""Reading finished Jobs once and recording what they did (runs.md: Bookkeeping)."""
 
 import logging
 from collections.abc import Sequence
@@ -60,9 +60,9 @@ class BooksInput:
     """The object as this pass read it, as far as bookkeeping needs it.
 
     `paused`: a Job that could not pull its image was deleted so that it does not hold a move, and
-    what the conditions say of that stays until the pause is over (11 §7). `lock`: as this pass read
-    it already, which may only be where no Job is there to be read. `inputs_key`: as `FailureCounts`
-    has it.
+    what the conditions say of that stays until the pause is over (runs.md: Jobs that cannot start).
+    `lock`: as this pass read it already, which may only be where no Job is there to be read.
+    `inputs_key`: as `FailureCounts` has it.
     """
 
     owner: Owner
@@ -123,7 +123,7 @@ class Bookkeeping:
 
 
 def keep_books(door: Door, jobs: Sequence[Job], leases: Leases, given: BooksInput) -> Bookkeeping:
-    """Steps 1 to 11 of 11 §8. An error leaves nothing marked: the next pass repeats it all.
+    """See runs.md: Bookkeeping. An error leaves nothing marked: the next pass repeats it all.
 
     `jobs` are the owner's as cached.
     """
@@ -184,7 +184,8 @@ def _read(door: Door, owner: Owner, jobs: Sequence[Job]) -> list[FinishedRun]:
 
 
 class _LockVersion:
-    """Read at most once, and only when a silent apply has to be judged (11 §12)."""
+    """Read at most once, and only when a silent apply has to be judged
+    (state.md: The state lock)."""
 
     def __init__(self, door: Door, owner: Owner) -> None:
         self._door, self._owner = door, owner

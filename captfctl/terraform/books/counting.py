@@ -1,4 +1,4 @@
-"""Each finished Job once: what is measured and told about it (11 §8.1, 31 §5.2)."""
+"""Each finished Job once: what is measured and told about it (runs.md: Reading a finished Job)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

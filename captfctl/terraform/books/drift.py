@@ -1,4 +1,4 @@
-"""What refresh and drift Jobs say (10 §14.2, §14.3; 31 §3.10)."""
+"""What refresh and drift Jobs say (reconcile.md: Drift)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

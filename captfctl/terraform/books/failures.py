@@ -1,4 +1,5 @@
-"""Counting failures (11 §8.4). Every function takes the runs newest finish first."""
+"""Counting failures (runs.md: Counting failures). Every function takes the runs newest finish
+first."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -74,7 +75,8 @@ def _index(runs: Sequence[FinishedRun], run: FinishedRun) -> int:
 
 
 def remediation_failures(runs: Sequence[FinishedRun], last_drift_check: datetime | None) -> int:
-    """Failed applies since the last successful drift check (10 §14.3.5). Interrupted ones count."""
+    """Failed applies since the last successful drift check (reconcile.md: Drift remediation).
+    Interrupted ones count."""
     if last_drift_check is None:
         return 0
     count = 0

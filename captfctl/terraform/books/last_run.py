@@ -1,4 +1,5 @@
-"""`status.lastRun`: the newest finished Job, in the object's own words (11 §8.2)."""
+"""`status.lastRun`: the newest finished Job, in the object's own words
+(runs.md: The last run in the status)."""
 
 from captfctl.model.conditions import cut
 from captfctl.model.status import LastRun

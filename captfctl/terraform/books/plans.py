@@ -1,4 +1,4 @@
-"""What plan Jobs tell the decision (10 §8.1, 41 §3.2)."""
+"""What plan Jobs tell the decision (decision.md: What the decision reads)."""
 
 from collections.abc import Sequence
 

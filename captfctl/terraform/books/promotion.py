@@ -1,4 +1,4 @@
-"""Recording what newly finished applies and restores did (11 §8.3)."""
+"""Recording what newly finished applies and restores did (runs.md: Records of finished applies)."""
 
 import logging
 import re
@@ -131,7 +131,7 @@ _UNKNOWN_INPUTS = (
 
 
 def pinned_image(pod: Pod | None) -> str:
-    """`repository@sha256:…` of what the pod ran; empty when the kubelet does not tell (11 §8.3).
+    """`repository@sha256:…` of what the pod ran; empty when the kubelet does not tell.
 
     The repository is that of the pod's spec: the kubelet may name the mirror it pulled from.
     """

@@ -1,4 +1,4 @@
-"""Finished restores, each consumed once (40 §11.4, 31 §3.7)."""
+"""Finished restores, each consumed once (runs.md: Records of finished applies)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -58,6 +58,6 @@ def restore_condition(runs: Sequence[FinishedRun]) -> ConditionValue | None:
 
 
 def drop_restore_condition(runs: Sequence[FinishedRun], conditions: Sequence[Condition]) -> bool:
-    """Whether a wait is left over that no restore Job came of (10 §11.2)."""
+    """Whether a wait is left over that no restore Job came of (decision.md: Order of the rules)."""
     found = find(conditions, Type.RESTORE_JOB_SUCCEEDED)
     return found is not None and found.reason in list(WaitReason) and _newest(runs) is None

@@ -1,4 +1,5 @@
-"""The runner's result, read out of its pod and cut to what an object's status takes (20 §24)."""
+"""The runner's result, read out of its pod and cut to what an object's status takes
+(runs.md: Reading a finished Job)."""
 
 from typing import NamedTuple
 
@@ -26,7 +27,7 @@ class Reading(NamedTuple):
 
 
 def read_result(pod: Pod | None) -> Reading:
-    """The result in the `source` container's termination message (11 §8.1)."""
+    """The result in the `source` container's termination message."""
     state = source_state(pod)
     message = state.terminated.message if state and state.terminated else ""
     if not message.strip():
@@ -50,7 +51,8 @@ def source_state(pod: Pod | None) -> ContainerState | None:
 
 
 def status_steps(result: wire.RunResult) -> list[RunStep]:
-    """The steps for `status.lastRun`, within the bounds of its schema (30 §12)."""
+    """The steps for `status.lastRun`, within the bounds of its schema
+    (api.md: TerraformCluster)."""
     return [
         RunStep(
             name=cut(step.name, _NAME_MAX),
@@ -76,7 +78,8 @@ def status_error(result: wire.RunResult) -> RunError | None:
 
 
 def status_drift(result: wire.RunResult) -> DriftSummary | None:
-    """The drift found; None when none was (10 §14.2). Addresses too long are left out."""
+    """The drift found; None when none was (reconcile.md: Drift). Addresses too long are left
+    out."""
     drift = result.drift
     if drift is None or not drift.detected:
         return None

@@ -1,4 +1,4 @@
-"""Reading finished Jobs: outcome, pod, flags (11 §8.1)."""
+"""Reading finished Jobs: outcome, pod, flags (runs.md: Reading a finished Job)."""
 
 import logging
 from collections.abc import Callable
@@ -58,12 +58,12 @@ class FinishedRun:
 
     @property
     def stopped(self) -> bool:
-        """The runner itself refused to go on: no failure (11 §8.4)."""
+        """The runner itself refused to go on: no failure (runs.md: Counting failures)."""
         return self.blocked or self.plan_changed
 
     @property
     def failed(self) -> bool:
-        """Counts towards backoff (11 §8.4)."""
+        """Counts towards backoff."""
         return not (self.ok or self.interrupted or self.stopped)
 
     @property
@@ -82,7 +82,7 @@ class FinishedRun:
 
     @property
     def label(self) -> str:
-        """The `result` label of metrics (11 §8.1)."""
+        """The `result` label of metrics."""
         labels = (
             (self.ok, "succeeded"),
             (self.blocked, wire.BLOCKED),
@@ -99,7 +99,8 @@ class FinishedRun:
 
     @property
     def may_have_applied(self) -> bool:
-        """Whether this failed apply may have changed resources (10 §15)."""
+        """Whether this failed apply may have changed resources
+        (state.md: Applies that ended without telling)."""
         if self.result is not None:
             return self.result.has_step(wire.APPLY)
         status = source_status(self.pod)
@@ -110,7 +111,7 @@ class FinishedRun:
 
     @property
     def crashed(self) -> bool:
-        """An apply that ended without telling, and may have applied (10 §15)."""
+        """An apply that ended without telling, and may have applied."""
         return (
             self.op is Op.APPLY
             and not self.succeeded
@@ -120,7 +121,8 @@ class FinishedRun:
         )
 
     def marks(self) -> dict[str, str]:
-        """The annotations that keep its outcome once its pod is not read any more (11 §3)."""
+        """The annotations that keep its outcome once its pod is not read any more
+        (metadata.md: Annotations of Jobs)."""
         flags = {
             keys.BOOKKEPT: True,
             keys.INTERRUPTED: self.interrupted and not self.deadline,

@@ -1,1 +1,1 @@
-"""The contract between the manager and a module: inputs, rendering, hashes, outputs (30, 60)."""
+"""The contract between the manager and a module: inputs, rendering, hashes, outputs."""

@@ -1,4 +1,4 @@
-"""Building the inputs of the cluster role from the objects (60 §4.3)."""
+"""Building the inputs of the cluster role from the objects (module-contract.md: Inputs)."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -74,7 +74,7 @@ def _read(tfvars: bytes) -> dict[str, Json]:
             "the recorded inputs of the last apply cannot be read",
             where="terraform.tfvars.json",
             why=error.what,
-            do="restore the inputs Secret, or delete it to record the next apply anew",
+            do="restore the inputs Secret, or delete it: the next apply is recorded again",
         ) from None
     if not isinstance(value, dict):
         raise ContractError(

@@ -1,5 +1,5 @@
 """The effective configuration of an object: its own fields, then what it inherits, then the
-defaults (10 §16, 30 §5).
+defaults (api.md: Effective configuration).
 
 Nothing of it is ever written back, so a changed default reaches every object on its next pass.
 """
@@ -141,7 +141,8 @@ def pool_config(own: OwnSettings, cluster: TerraformCluster | None, flags: Flags
 
 
 def merge_jobs(*policies: JobPolicy | None) -> JobPolicy:
-    """One policy of several, the nearest first (30 §5.2). What nobody sets stays unset.
+    """One policy of several, the nearest first (api.md: Merging Job policies). What nobody sets
+    stays unset.
 
     Its parts are shared with the policies it came from: it is for reading.
     """

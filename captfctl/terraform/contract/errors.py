@@ -14,7 +14,8 @@ class ContractError(CaptfError):
 
 
 class InputsTooLarge(ContractError):
-    """The rendered files exceed what one Secret may hold (60 §2). Both sizes are in bytes."""
+    """The rendered files exceed what one Secret may hold
+    (module-contract.md: The rendered root module). Both sizes are in bytes."""
 
     code = ApplyJobSucceeded.INPUTS_TOO_LARGE.value
 

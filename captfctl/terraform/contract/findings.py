@@ -1,4 +1,5 @@
-"""What is wrong with a module's outputs, and the condition that says so (60 §7.1, §7.2)."""
+"""What is wrong with a module's outputs, and the condition that says so
+(module-contract.md: Rules for outputs)."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""The hashes that tell whether an object's inputs changed (30 §15)."""
+"""The hashes that tell whether an object's inputs changed (api.md: The inputs hash)."""
 
 import hashlib
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""JSON whose numbers keep their text (30 §15.1).
+"""JSON whose numbers keep their text (api.md: JSON with exact numbers).
 
 Inputs, exports and user variables pass through us untouched: a number is never turned into floating
 point, so `1.0`, `1e3` and integers of any size stay what their author wrote.
@@ -24,7 +24,8 @@ class Number:
 
     @property
     def is_integer(self) -> bool:
-        """Without fraction and exponent: `6443.0` is none (60 §7.1)."""
+        """Without fraction and exponent: `6443.0` is none
+        (module-contract.md: Rules for outputs)."""
         return _INTEGER.fullmatch(self.text) is not None
 
 

@@ -1,4 +1,4 @@
-"""What a cluster's outputs change on its objects (60 §8.1, §8.4, §8.5)."""
+"""What a cluster's outputs change on its objects (module-contract.md: What outputs change)."""
 
 from dataclasses import dataclass, field
 
@@ -88,7 +88,8 @@ def map_cluster(
 
 
 def latches(outputs: ClusterOutputs, state_has_hash: bool) -> bool:
-    """Whether this state makes the object provisioned, once and for ever (60 §8.5)."""
+    """Whether this state makes the object provisioned, once and for ever
+    (module-contract.md: Provisioned)."""
     return (
         state_has_hash
         and outputs.findings.valid
@@ -98,7 +99,8 @@ def latches(outputs: ClusterOutputs, state_has_hash: bool) -> bool:
 
 
 def infrastructure_healthy(health: Health | None) -> ConditionValue:
-    """60 §8.4. None is an absent, null or invalid health."""
+    """`InfrastructureHealthy` for what the module reports; None is an absent, null or invalid
+    health (module-contract.md: Health)."""
     if health is None:
         return InfrastructureHealthy.HEALTH_UNKNOWN.says()
     reason = InfrastructureHealthy.INSTANCE_UNHEALTHY

@@ -1,4 +1,5 @@
-"""Decoding a module's outputs: what every role shares, and the cluster's (60 §7).
+"""Decoding a module's outputs: what every role shares, and the cluster's
+(module-contract.md: Rules for outputs).
 
 Messages name the output and the rule, never a free-form value: outputs may be secret. Lengths are
 bytes of UTF-8.
@@ -87,7 +88,7 @@ def read(outputs: RawOutputs, name: str, found: Collector) -> Json:
 
 
 def decode_health(value: Json, found: Collector) -> Health | None:
-    """60 §7.3: the one output that every role must report."""
+    """The one output that every role must report (module-contract.md: Health)."""
     if value is None:
         if not found.broken("health"):
             found.missing("health")

@@ -1,4 +1,4 @@
-"""Decoding the outputs of the machine and machinepool roles (60 §7.5, §7.6)."""
+"""Decoding the outputs of the machine and machinepool roles (module-contract.md: Outputs)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

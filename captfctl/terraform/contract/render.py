@@ -1,4 +1,5 @@
-"""The root module of a run: `main.tf.json` and `terraform.tfvars.json` (60 §2)."""
+"""The root module of a run: `main.tf.json` and `terraform.tfvars.json`
+(module-contract.md: The rendered root module)."""
 
 import base64
 import binascii

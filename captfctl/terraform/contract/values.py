@@ -1,4 +1,4 @@
-"""The values of the contract inputs, one type per role (60 §4)."""
+"""The values of the contract inputs, one type per role (module-contract.md: Inputs)."""
 
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
@@ -36,7 +36,7 @@ class ContractInputs:
         }
 
     def hash_view(self) -> "ContractInputs":
-        """What the inputs hash sees instead of what is rendered (60 §3)."""
+        """What the inputs hash sees instead of what is rendered (api.md: The inputs hash)."""
         return self
 
     def approval_view(self) -> "ContractInputs":
@@ -47,7 +47,7 @@ class ContractInputs:
         raise NotImplementedError
 
     def _tags(self) -> dict[str, Json]:
-        """The tags that a module puts on everything it creates (60 §4.2)."""
+        """The tags that a module puts on everything it creates (module-contract.md: Tags)."""
         return {
             "captf.io/cluster": self.cluster_name,
             "captf.io/namespace": self.namespace,

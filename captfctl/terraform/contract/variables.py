@@ -1,4 +1,4 @@
-"""User variables: where they come from, which names they may have (30 §13, 60 §6).
+"""User variables: where they come from, which names they may have (api.md: User variables).
 
 Errors name the variable or its source, never a value: a value may be a password.
 """
@@ -28,7 +28,8 @@ class SourceKind(StrEnum):
 @dataclass(frozen=True, kw_only=True)
 class UserVariable:
     """One variable after the merge. `text` tells that it came from a source of format `String`:
-    what a module may convert it to is then less certain (60 §6.5)."""
+    what a module may convert it to is then less certain
+    (module-contract.md: The schema of variables)."""
 
     value: Json = field(repr=False)
     sensitive: bool = False

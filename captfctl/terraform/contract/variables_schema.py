@@ -1,4 +1,5 @@
-"""The variables schema that a module image may carry as a label (60 §6.5, 30 §13.3).
+"""The variables schema that a module image may carry as a label
+(module-contract.md: The schema of variables).
 
 A small subset of JSON Schema. The check follows Terraform's own conversions, so that whatever it
 refuses would have failed in the run.

@@ -1,4 +1,4 @@
-"""The runner's command line and environment in a Job (11 §4.2, §4.3)."""
+"""The runner's command line and environment in a Job (runs.md: Arguments of the runner)."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ from runner import wire
 
 
 def hcl_map(entries: Mapping[str, str]) -> str:
-    """An HCL object as the backend reads it from its arguments (40 §2.3).
+    """An HCL object as the backend reads it from its arguments (state.md: Backend configuration).
 
     Raises `ValueError` for text that HCL would not take literally: valid label values never need
     an escape, so one that does is an attempt to write configuration.
@@ -24,7 +24,7 @@ def hcl_map(entries: Mapping[str, str]) -> str:
 
 
 def backend_arguments(owner: Owner) -> list[str]:
-    """The backend's configuration (40 §2.2). It must never change for an existing object."""
+    """The backend's configuration. It must never change for an existing object."""
     return [
         f"--backend-config=secret_suffix={owner.suffix}",
         f"--backend-config=namespace={owner.namespace}",
@@ -34,7 +34,7 @@ def backend_arguments(owner: Owner) -> list[str]:
 
 
 def runner_arguments(run: RunSpec, *, events: bool) -> list[str]:
-    """The arguments after `run`, in the order of 11 §4.2."""
+    """The arguments after `run`, in their order."""
     arguments = [
         f"--op={run.op}",
         f"--bin={wire.RUNTIME}",
@@ -74,7 +74,8 @@ def _guard_arguments(run: RunSpec) -> list[str]:
 
 
 def environment(run: RunSpec) -> list[EnvVar]:
-    """The container's environment: ours, then what the policy adds and may set (11 §4.3)."""
+    """The container's environment: ours, then what the policy adds and may set
+    (runs.md: Environment of the runner)."""
     own = {
         "TF_IN_AUTOMATION": "1",
         "TF_INPUT": "0",

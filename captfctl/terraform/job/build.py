@@ -1,4 +1,4 @@
-"""From a decided run to its Job and per-run Secret (11 §3–§5)."""
+"""From a decided run to its Job and per-run Secret (runs.md: The Job)."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -60,7 +60,7 @@ class RunnerSettings:
 
 
 def build_job(run: RunSpec, settings: RunnerSettings) -> Job:
-    """The Job of a run (11 §3, §4).
+    """The Job of a run.
 
     Raises `ValueError` when the object's names cannot be given to the backend.
     """
@@ -86,7 +86,8 @@ def build_job(run: RunSpec, settings: RunnerSettings) -> Job:
 
 
 def build_run_secret(run: RunSpec, job: Job) -> Secret:
-    """The Secret that the Job's pod mounts (11 §5). `job` is the created one: it has a UID."""
+    """The Secret that the Job's pod mounts (runs.md: The per-run Secret). `job` is the created one:
+    it has a UID."""
     annotations = {
         keys.IMAGE: run.image,
         keys.IDENTITY: run.identity,
@@ -116,12 +117,13 @@ def build_run_secret(run: RunSpec, job: Job) -> Secret:
 
 
 def job_labels(run: RunSpec) -> dict[str, str]:
-    """The labels of the Job and of its pod (11 §3)."""
+    """The labels of the Job and of its pod (metadata.md: On Jobs, pods, Secrets and Leases)."""
     return {**run.owner.run_labels, keys.OP: run.op.value, keys.ATTEMPT: str(run.attempt)}
 
 
 def _written_kind(run: RunSpec) -> str:
-    """`captf.io/identity-kind` is written for a Secret only (40 §8.1)."""
+    """`captf.io/identity-kind` is written for a Secret only
+    (metadata.md: Annotations of Secrets and Leases)."""
     return run.identity_kind.value if run.identity_kind == "Secret" else ""
 
 

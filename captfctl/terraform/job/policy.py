@@ -1,6 +1,7 @@
-"""The Job policy with its built-in values (11 §4, §8.5, §9).
+"""The Job policy with its built-in values (api.md: Job policy).
 
-A `JobPolicy` here is the merged one (30 §5.2): what is unset means the built-in value.
+A `JobPolicy` here is the merged one (api.md: Merging Job policies): what is unset means the
+built-in value.
 """
 
 from captfctl.decide.constants import DEFAULT_FAILED_HISTORY, DEFAULT_SUCCESSFUL_HISTORY
@@ -39,7 +40,8 @@ def history_limits(policy: JobPolicy) -> tuple[int, int]:
 
 
 def failed_limit(policy: JobPolicy) -> int:
-    """The number of failures after which retries come at the slowest pace; at least 1 (10 §8.1)."""
+    """The number of failures after which retries come at the slowest pace; at least 1
+    (decision.md: Retries and backoff)."""
     return max(history_limits(policy)[1], 1)
 
 

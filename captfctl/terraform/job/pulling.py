@@ -1,4 +1,4 @@
-"""What to run instead of an image that cannot be pulled (11 §7)."""
+"""What to run instead of an image that cannot be pulled (runs.md: Images that cannot be pulled)."""
 
 from collections.abc import Iterable
 from datetime import datetime

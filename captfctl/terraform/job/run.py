@@ -1,4 +1,4 @@
-"""A decided run: everything that makes one Job what it is (11 §2–§5)."""
+"""A decided run: everything that makes one Job what it is (runs.md: The Job)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,13 +28,14 @@ class RestoreSource:
 class RunSpec:
     """What one Job is to do.
 
-    `inputs_hash` and `tick` are those of 10 §11.1 and part of the name; a restore's hash is its
-    backup's. `files` are the rendered inputs by file name. `credentials_secret` is the mirror or
-    the namespace's own Secret. `fallback_images` are tried in order when `image` cannot be pulled.
-    `allow_deletes`, `expect_plan`, `plan` come from the decision (10 §8.1). `approval_hash` is set
-    for a pool's apply that is guarded. `state_lock_version` is filled in by the start.
-    `extra_annotations` are a kind's own on its Jobs. `first_apply`: before this apply there was
-    neither a state nor a record. `unguarded`: a retry of that one, which may replace what it left.
+    `inputs_hash` and `tick` are part of the name (reconcile.md: What each operation renders); a
+    restore's hash is its backup's. `files` are the rendered inputs by file name.
+    `credentials_secret` is the mirror or the namespace's own Secret. `fallback_images` are tried in
+    order when `image` cannot be pulled. `allow_deletes`, `expect_plan`, `plan` come from the
+    decision (decision.md: What the decision reads). `approval_hash` is set for a pool's apply that
+    is guarded. `state_lock_version` is filled in by the start. `extra_annotations` are a kind's own
+    on its Jobs. `first_apply`: before this apply there was neither a state nor a record.
+    `unguarded`: a retry of that one, which may replace what it left.
     """
 
     owner: Owner
@@ -83,7 +84,8 @@ class RunSpec:
 
     @property
     def guarded(self) -> bool:
-        """Whether the runner stops at a plan that deletes or replaces (11 §4.1).
+        """Whether the runner stops at a plan that deletes or replaces
+        (runs.md: Volumes of the Job).
 
         A machine is never changed in place, so its apply needs no guard.
         """
@@ -93,6 +95,6 @@ class RunSpec:
 
     @property
     def fingerprinted(self) -> bool:
-        """Whether the plan of this run is hashed with the plan key (11 §4.1)."""
+        """Whether the plan of this run is hashed with the plan key."""
         planned = self.op is Op.APPLY and bool(self.expect_plan)
         return self.op is Op.PLAN or self.guarded or planned

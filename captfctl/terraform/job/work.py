@@ -1,4 +1,5 @@
-"""What a Terraform run needs besides its Job: plan key, attempt record, per-run Secret (11 §6)."""
+"""What a Terraform run needs besides its Job: plan key, attempt record, per-run Secret
+(runs.md: Starting a Job)."""
 
 import contextlib
 from collections.abc import Callable

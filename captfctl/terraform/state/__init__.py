@@ -1,1 +1,1 @@
-"""Terraform state: read, judged, adopted, unlocked and cleaned up; the inputs records (40)."""
+"""Terraform state: read, judged, adopted, unlocked and cleaned up; the inputs records."""

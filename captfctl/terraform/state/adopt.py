@@ -1,4 +1,5 @@
-"""Taking a state over after a run: inputs hash, owner references, protection (40 §7)."""
+"""Taking a state over after a run: inputs hash, owner references, protection
+(state.md: Adopting a state)."""
 
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""Removing what an object's runs left behind (40 §13; 50 §11 C1, C2, R1, R2).
+"""Removing what an object's runs left behind (deletion.md: Cleaning up).
 
 Everything here can be repeated, finds nothing the second time, and raises any error but
 `NotFound`: the object's finalizer stays until all of it is gone.
@@ -64,7 +64,7 @@ def delete_plan_key(door: Door, owner: Owner) -> None:
 
 
 def delete_leases(door: Door, owner: Owner) -> None:
-    """Every run or cluster Lease with the object's labels, whoever holds it (R2).
+    """Every run or cluster Lease with the object's labels, also a held one (R2).
 
     The state lock Lease has no lease label and is not among them.
     """

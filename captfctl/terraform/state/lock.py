@@ -1,4 +1,4 @@
-"""Terraform's own lock on the state, and who holds it (11 §12, 40 §6)."""
+"""Terraform's own lock on the state, and who holds it (state.md: The state lock)."""
 
 from dataclasses import dataclass
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""An object's records and state in one live read (30 §16, 40 §4)."""
+"""An object's records and state in one live read (state.md: Inputs records)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

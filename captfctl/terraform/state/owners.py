@@ -1,4 +1,5 @@
-"""Owner references of an object's Secrets, after a move or a re-creation (40 §7)."""
+"""Owner references of an object's Secrets, after a move or a re-creation
+(state.md: Owner references)."""
 
 import logging
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""The key that plan fingerprints are made with (41 §6.2)."""
+"""The key that plan fingerprints are made with (state.md: The plan key)."""
 
 from collections.abc import Callable
 

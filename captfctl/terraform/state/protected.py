@@ -1,4 +1,5 @@
-"""Secrets that a cascading deletion must not take away, and taking them away (40 §8.2)."""
+"""Secrets that a cascading deletion must not take away, and taking them away
+(state.md: Protection of Secrets)."""
 
 import base64
 from collections.abc import Mapping, Sequence

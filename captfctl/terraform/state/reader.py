@@ -1,4 +1,4 @@
-"""Reading a state from the Secrets that Terraform's backend wrote (40 §4)."""
+"""Reading a state from the Secrets that Terraform's backend wrote (state.md: Reading a state)."""
 
 import re
 import zlib

@@ -1,7 +1,8 @@
-"""The two inputs records: what the last started and the last successful apply ran (30 §16).
+"""The two inputs records: what the last started and the last successful apply ran
+(state.md: Inputs records).
 
 The attempt record also carries the marks that outlive Jobs: what may have been applied, what was
-never confirmed, which images cannot be pulled (40 §8.1).
+never confirmed, which images cannot be pulled (state.md: Marks of the attempt record).
 """
 
 from collections.abc import Callable, Mapping
@@ -85,7 +86,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptMarks:
-    """The marks on the attempt record (40 §8.1).
+    """The marks on the attempt record.
 
     `may_have_applied`: an attempt since the last success may have changed resources. `applied`: an
     apply succeeded once. `interrupted_apply`: the apply Job whose outcome is unconfirmed, or empty.
@@ -127,7 +128,8 @@ class Records:
         return self.marks.first_apply and not self.marks.applied and self.applied is None
 
     def for_run(self, state_hash: str) -> Record | None:
-        """The record that a destroy renders for a state with that inputs hash (50 §10.2)."""
+        """The record that a destroy renders for a state with that inputs hash
+        (state.md: Which record a destroy renders)."""
         attempt, applied = self.attempt, self.applied
         newer = attempt is not None and (applied is None or applied.job != attempt.job)
         if newer and self.marks.may_have_applied:
@@ -193,7 +195,7 @@ def read_secret(door: Door, owner: Owner, name: str) -> Secret | None:
 def write_attempt(
     door: Door, owner: Owner, inputs: RunInputs, *, first_apply: bool = False
 ) -> Record:
-    """Record a started apply (40 §8.1.1). Marks of earlier attempts stay.
+    """Record a started apply. Marks of earlier attempts stay.
 
     `first_apply`: there was neither a state nor a record before it.
     """

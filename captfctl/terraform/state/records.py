@@ -1,4 +1,5 @@
-"""The inputs records with their marks, each mark with the rule that sets and clears it (40 §8.1).
+"""The inputs records with their marks, each mark with the rule that sets and clears it
+(state.md: Marks of the attempt record).
 
 Marks are on the attempt record. What changes one writes only when something differs, and gives the
 record as it is then, or None when the object has none.
@@ -66,7 +67,8 @@ def mark_may_have_applied(door: Door, owner: Owner, job: str) -> Record | None:
 
 
 def record_interrupted(door: Door, owner: Owner, job: str) -> Record | None:
-    """Record an apply that ended without telling (10 §15). The first such Job stays recorded."""
+    """Record an apply that ended without telling (state.md: Applies that ended without telling).
+    The first such Job stays recorded."""
     return change_marks(
         door, owner, lambda record: {} if _interrupted(record) else {keys.INTERRUPTED_APPLY: job}
     )
@@ -75,7 +77,7 @@ def record_interrupted(door: Door, owner: Owner, job: str) -> Record | None:
 def mark_promoted(
     door: Door, owner: Owner, *, newest: bool, answers_interrupted: str
 ) -> Record | None:
-    """An apply succeeded (11 §8.3).
+    """An apply succeeded (runs.md: Records of finished applies).
 
     `newest`: no apply ended after it, so nothing may have been applied since.
     `answers_interrupted` is the unconfirmed Job that it was started to answer.
@@ -97,7 +99,7 @@ def mark_promoted(
 
 
 def mark_restored(door: Door, owner: Owner) -> Record | None:
-    """A restore succeeded after the newest apply: what that left behind is settled (40 §11.4)."""
+    """A restore succeeded after the newest apply: what that left behind is settled."""
     wanted = {
         keys.APPLIED: keys.TRUE,
         keys.FIRST_APPLY: None,
@@ -108,7 +110,7 @@ def mark_restored(door: Door, owner: Owner) -> Record | None:
 
 
 def mark_applied(door: Door, owner: Owner) -> Record | None:
-    """A state with an inputs hash was read (40 §7.6). Only deleting the record removes the mark."""
+    """A state with an inputs hash was read. Only deleting the record removes the mark."""
     return change_marks(door, owner, lambda _: {keys.APPLIED: keys.TRUE})
 
 
@@ -119,7 +121,7 @@ def mark_adopted(door: Door, owner: Owner) -> Record | None:
 
 
 def confirm_no_resources(door: Door, owner: Owner, job: str) -> Record | None:
-    """An operator vouches that this unconfirmed apply created nothing (40 §5.4)."""
+    """An operator vouches that this unconfirmed apply created nothing."""
     return change_marks(
         door, owner, lambda record: dict(_CONFIRMED) if _interrupted(record) == job else {}
     )
@@ -144,7 +146,8 @@ def _listed(record: Record) -> list[_Unpullable]:
 
 
 def unpullable_images(records: Records, now: datetime) -> list[str]:
-    """The images that could not be pulled within the last hour (11 §7)."""
+    """The images that could not be pulled within the last hour
+    (runs.md: Images that cannot be pulled)."""
     if records.attempt is None:
         return []
     return [entry.ref for entry in _listed(records.attempt) if now - entry.at < UNPULLABLE_FOR]

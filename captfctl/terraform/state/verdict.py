@@ -1,4 +1,4 @@
-"""What it means for the object that its state cannot be read (40 §5, 10 §13)."""
+"""What it means for the object that its state cannot be read (state.md: Verdicts on a state)."""
 
 from dataclasses import dataclass
 
@@ -45,7 +45,7 @@ def has_backup(door: Door, owner: Owner) -> bool:
 
 
 def applied_before(door: Door, owner: Owner, records: Records, *, provisioned: bool) -> bool:
-    """Whether an apply is known to have succeeded once (40 §5.2)."""
+    """Whether an apply is known to have succeeded once."""
     return (
         provisioned
         or records.marks.applied

@@ -13,7 +13,7 @@ _FINALIZER = "kubernetes"
 
 
 class NamespaceStrategy(Typed):
-    """Whoever has emptied a namespace removes the finalizer in its spec, by `finalize`."""
+    """The controller that has emptied a namespace removes its spec's finalizer, by `finalize`."""
 
     name_rule = NameRule.LABEL
     has_status = True
