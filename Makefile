@@ -8,7 +8,7 @@ WORKERS ?= auto
 # How often a failed test is tried again; CI does once, and shows which (each is a defect to look at).
 RERUNS ?= 0
 
-.PHONY: demo test check bench completions reference clean builtin-types control-plane test-kubernetes runner-binary
+.PHONY: demo test check bench completions reference clean cluster builtin-types control-plane test-kubernetes runner-binary
 
 demo: $(READY)
 	@$(BIN)/python examples/demo.py
@@ -39,6 +39,11 @@ reference: $(READY)
 
 control-plane: $(READY)
 	@$(BIN)/python -m tests.controlplane
+
+# A real control plane with Cluster API, our installation, a manager and a node, until Ctrl-C;
+# CLUSTER="--images FILE" and CLUSTER=--without-manager are its options.
+cluster: $(READY)
+	@$(BIN)/python -m tests.kubernetes.cluster $(CLUSTER)
 
 test-kubernetes: control-plane
 	@$(BIN)/python -m pytest -n $(WORKERS) --reruns $(RERUNS) -rsR -m kubernetes

@@ -11,7 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,6 +57,12 @@ TOOLS = (
     ),
 )
 
+ALL = frozenset(tool.binary for tool in TOOLS)
+CLUSTER = frozenset(
+    tool.binary for tool in TOOLS if tool.module in ("etcd", "kubernetes", "cluster-api")
+)
+"""What a control plane with Cluster API consists of."""
+
 
 class AssetsMissingError(Exception):
     """Some binaries are neither there nor can they be built: which, and what they are for."""
@@ -93,10 +99,10 @@ def _existing(tool: Tool) -> Path | None:
     return next((path for path in candidates if os.access(path, os.X_OK)), None)
 
 
-def find() -> Assets:
-    """The assets without building anything. Raises `AssetsMissingError`."""
+def find(needed: Collection[str] = ALL) -> Assets:
+    """The assets without building anything. Raises `AssetsMissingError` when a needed one lacks."""
     paths = {tool.binary: _existing(tool) for tool in TOOLS}
-    lacking = [tool for tool in TOOLS if paths[tool.binary] is None]
+    lacking = _lacking(needed)
     crds = _module_cache("cluster-api") / "crds"
     if lacking or not crds.is_dir():
         raise AssetsMissingError(_explain(lacking))
@@ -116,18 +122,22 @@ def _explain(lacking: Sequence[Tool]) -> str:
     )
 
 
-def build() -> Assets:
+def _lacking(needed: Collection[str]) -> list[Tool]:
+    return [tool for tool in TOOLS if tool.binary in needed and _existing(tool) is None]
+
+
+def build(needed: Collection[str] = ALL) -> Assets:
     """Build what is missing, then `find`. Raises `AssetsMissingError` when there is no Go."""
-    lacking = [tool for tool in TOOLS if _existing(tool) is None]
+    lacking = _lacking(needed)
     if lacking and shutil.which("go") is None:
         raise AssetsMissingError(_explain(lacking))
     with _one_builder():
-        for tool in TOOLS:
-            if _existing(tool) is None:
-                _build_tool(tool)
+        for tool in _lacking(needed):
+            _build_tool(tool)
         _copy_cluster_api_crds()
-        _make_provider_mirror()
-    return find()
+        if TOOLS[-1].binary in needed:
+            _make_provider_mirror()
+    return find(needed)
 
 
 @contextmanager

@@ -53,6 +53,7 @@ class Process:
                 stderr=output,
                 env=os.environ | dict(self.environment),
                 preexec_fn=die_with_parent,
+                start_new_session=True,  # Ctrl-C ends it in its turn, not all at once
             )
 
     @property

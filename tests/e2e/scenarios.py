@@ -163,10 +163,9 @@ def lives_and_dies(story: Story) -> None:
     assert cluster.spec.control_plane_endpoint is not None
     assert cluster.spec.control_plane_endpoint.host == "quickstart-api.example.com"
     assert [job.metadata.labels[keys.ATTEMPT] for job in story.jobs(Op.APPLY)] == ["1"]
-    if story.site.serves_logs:
-        job = story.jobs(Op.APPLY)[0].metadata.name
-        log = story.site.kubectl("logs", "-n", story.namespace, f"job/{job}")
-        assert "Terraform has been successfully initialized" in log
+    job = story.jobs(Op.APPLY)[0].metadata.name
+    log = story.site.kubectl("logs", "-n", story.namespace, f"job/{job}")
+    assert "Terraform has been successfully initialized" in log
 
     story.set_variables(subnets=3)
     eventually(lambda: len(story.jobs(Op.APPLY)) == 2, "the second apply")

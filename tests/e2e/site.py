@@ -59,9 +59,6 @@ def kubectl(kubeconfig: Path, *arguments: str, check: bool = True, text: str | N
 class Site(ABC):
     """One control plane with a manager and a node."""
 
-    serves_logs = True
-    """Whether `kubectl logs` works there."""
-
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.images = folder / "images.yaml"
@@ -173,6 +170,7 @@ class Captfctl:
                 stderr=output,
                 env=os.environ | self._environment,
                 preexec_fn=die_with_parent,
+                start_new_session=True,  # Ctrl-C ends it in its turn, not all at once
             )
 
     def wait_told(self, until: str) -> None:

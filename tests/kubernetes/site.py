@@ -34,31 +34,23 @@ TIME_TOFU_IMAGE = "registry.example.com/time/tofu:v1"
 LARGE_IMAGE = "registry.example.com/large/cluster:v1"
 MODULES = Path(__file__).parent / "modules"
 DEPENDENTS = (TERRAFORM_MACHINES, TERRAFORM_MACHINE_POOLS)
+MANAGER_ENVIRONMENT = {"POD_NAMESPACE": NAMESPACE, "SERVICE_ACCOUNT_NAME": SERVICE_ACCOUNT}
 STARTED = "manager started"
 _TOKEN_SECONDS = 6 * 3600
 
 
-class RealSite(Site):
+class Cluster(Site):
     """Kubernetes, Cluster API, the manager with its ServiceAccount's token, the node agent.
 
     The installation is what `captfctl manifests` prints, without the Deployment's pods: the manager
     runs as a process of this machine.
     """
 
-    serves_logs = False  # the node has no kubelet port
-
-    def __init__(self, folder: Path, assets: Assets) -> None:
+    def __init__(self, folder: Path, assets: Assets, images: Path | None = None) -> None:
+        """`images`: an image table in place of the one with the quick start's images."""
         super().__init__(folder)
-        tofu = assets["tofu"]
-        self.add_image(TOFU_IMAGE, module=QUICKSTART, runtime=tofu)
-        for image, runtime in ((TIME_IMAGE, {}), (TIME_TOFU_IMAGE, {"runtime": tofu})):
-            self.add_image(
-                image, module=MODULES / "time", providers=assets.provider_mirror, **runtime
-            )
-        large = folder / "large"
-        shutil.copytree(MODULES / "large", large)
-        (large / "random").write_bytes(os.urandom(1_200_000))
-        self.add_image(LARGE_IMAGE, module=large)
+        if images is not None:
+            self.images = images.absolute()
         self.plane = ControlPlane(assets, folder / "plane")
         self.cluster_api = ClusterApi(self.plane)
         self.kubeconfig = self.plane.kubeconfig
@@ -74,7 +66,7 @@ class RealSite(Site):
             "--name=node-1",
         )
 
-    def start(self) -> None:
+    def start(self, *, manager: bool = True) -> None:
         self.plane.start()
         with contextlib.ExitStack() as undo:
             undo.callback(self.stop)
@@ -82,7 +74,8 @@ class RealSite(Site):
             self.cluster_api.start()
             self.install()
             self.node.wait_told("is up")
-            self.add_manager("a")
+            if manager:
+                self.add_manager("a")
             undo.pop_all()
 
     def stop(self) -> None:
@@ -123,6 +116,16 @@ class RealSite(Site):
         )
         return str(answer.status["token"])
 
+    def ended(self) -> str:
+        """The name of a process that is not there any more; empty: all are."""
+        captfctl = {"the node agent": self.node} | {
+            f"manager {name}": manager for name, manager in self.managers.items()
+        }
+        parts = {**self.plane.processes, **captfctl}
+        if self.cluster_api.process:
+            parts["Cluster API's manager"] = self.cluster_api.process
+        return next((name for name, part in parts.items() if not part.alive), "")
+
     def add_manager(
         self, name: str, *flags: str, kubeconfig: Path | None = None, skew: int = 0
     ) -> Captfctl:
@@ -132,19 +135,23 @@ class RealSite(Site):
         """
         manager = Captfctl(
             self.folder / f"manager-{name}.log",
+            *self.manager_arguments(kubeconfig),
+            *flags,
+            command=skewed.command(skew),
+            **MANAGER_ENVIRONMENT,
+        )
+        manager.start(STARTED)
+        self.managers[name] = manager
+        return manager
+
+    def manager_arguments(self, kubeconfig: Path | None = None) -> list[str]:
+        return [
             "manage",
             f"--kubeconfig={kubeconfig or self.manager_kubeconfig}",
             f"--runner-image={MANAGER_IMAGE}",
             "--health-addr=127.0.0.1:0",
             "--diagnostics-address=127.0.0.1:0",
-            *flags,
-            command=skewed.command(skew),
-            POD_NAMESPACE=NAMESPACE,
-            SERVICE_ACCOUNT_NAME=SERVICE_ACCOUNT,
-        )
-        manager.start(STARTED)
-        self.managers[name] = manager
-        return manager
+        ]
 
     @contextlib.contextmanager
     def without_manager(self) -> Iterator[None]:
@@ -179,6 +186,23 @@ class RealSite(Site):
     @property
     def node_data(self) -> Path:
         return self.folder / "node" / "node"
+
+
+class RealSite(Cluster):
+    """The cluster of the scenarios: it has images of their own kind."""
+
+    def __init__(self, folder: Path, assets: Assets) -> None:
+        super().__init__(folder, assets)
+        tofu = assets["tofu"]
+        self.add_image(TOFU_IMAGE, module=QUICKSTART, runtime=tofu)
+        for image, runtime in ((TIME_IMAGE, {}), (TIME_TOFU_IMAGE, {"runtime": tofu})):
+            self.add_image(
+                image, module=MODULES / "time", providers=assets.provider_mirror, **runtime
+            )
+        large = folder / "large"
+        shutil.copytree(MODULES / "large", large)
+        (large / "random").write_bytes(os.urandom(1_200_000))
+        self.add_image(LARGE_IMAGE, module=large)
 
 
 def dependent_crd(resource: Resource[Any]) -> Document:
