@@ -30,7 +30,7 @@ from captfctl.model.resources import (
     TERRAFORM_MACHINES,
 )
 from captfctl.model.subject import Subject
-from captfctl.model.terraform import TerraformCluster
+from captfctl.model.terraform import IdentityKind, TerraformCluster
 from captfctl.reconcile.cache import copied_identity, users_of_copy
 from captfctl.runs.jobs import is_finished
 from captfctl.runs.reader import slim
@@ -43,9 +43,11 @@ BY_VARIABLES = "variables"
 BY_PROGRESS = "progress"
 BY_STATE = "state"
 BY_COPY = "copy"
+BY_LOCAL_SECRET = "local-secret"
 BY_USER = "user"
 
 _MANAGED = f"{keys.MANAGED}={keys.TRUE}"
+_IN_USE = f"{keys.IDENTITY_IN_USE}={keys.TRUE}"
 _VARIABLES = f"{keys.VARIABLES}={keys.TRUE}"
 _STRAY = f"{keys.TFSTATE}={keys.TRUE},{keys.TFSTATE_SUFFIX},{keys.MANAGED}!={keys.TRUE}"
 
@@ -94,6 +96,16 @@ def _identity_index(obj: TerraformCluster) -> Iterable[str]:
     return {ref.name for ref in refs if ref is not None and ref.kind != "Secret"}
 
 
+def local_secrets(obj: TerraformCluster) -> Iterable[str]:
+    """The Secrets of its namespace that an object names as identities."""
+    refs = [obj.spec.identity_ref, obj.spec.defaults.identity_ref if obj.spec.defaults else None]
+    return {
+        f"{obj.metadata.namespace}/{ref.name}"
+        for ref in refs
+        if ref is not None and ref.kind is IdentityKind.SECRET
+    }
+
+
 def _variables_index(obj: TerraformCluster) -> Iterable[str]:
     found = set()
     for source in obj.spec.variables_from:
@@ -117,6 +129,7 @@ class Caches:
             indexes={
                 BY_CLUSTER: _cluster_index,
                 BY_IDENTITY: _identity_index,
+                BY_LOCAL_SECRET: local_secrets,
                 BY_VARIABLES: _variables_index,
             },
             resync=True,
@@ -141,6 +154,7 @@ class Caches:
         self.stray_chunks = self._informer(
             SECRETS.metadata_only(), labels=_STRAY, indexes={BY_STATE: _state_index}
         )
+        self.local_secrets = self._informer(SECRETS.metadata_only(), labels=_IN_USE)
         self.service_accounts = self._informer(SERVICE_ACCOUNTS, labels=_MANAGED)
         self.role_bindings = self._informer(ROLE_BINDINGS, labels=_MANAGED)
         self.variable_secrets = self._informer(SECRETS.metadata_only(), labels=_VARIABLES)

@@ -6,7 +6,13 @@ See credentials.md: Deleting an identity; credentials.md: The identity controlle
 from captfctl.clock import Clock
 from captfctl.cluster.door import Door, find
 from captfctl.controller import Result
-from captfctl.manager.caches import BY_COPY, BY_IDENTITY, Caches
+from captfctl.manager.caches import (
+    BY_COPY,
+    BY_IDENTITY,
+    BY_LOCAL_SECRET,
+    Caches,
+    local_secrets,
+)
 from captfctl.model import keys
 from captfctl.model.conditions import TRUE, Conditions, Type
 from captfctl.model.events import EventReason
@@ -14,8 +20,8 @@ from captfctl.model.identity import TerraformClusterIdentity
 from captfctl.model.meta import Condition
 from captfctl.model.names import credentials_mirror
 from captfctl.model.reasons import IdentityReady
-from captfctl.model.resources import SECRETS, TERRAFORM_CLUSTER_IDENTITIES
-from captfctl.reconcile import Recorder
+from captfctl.model.resources import SECRETS, TERRAFORM_CLUSTER_IDENTITIES, TERRAFORM_CLUSTERS
+from captfctl.reconcile import Recorder, local_secret
 from captfctl.reconcile.identity import missing_keys
 from captfctl.reconcile.patch import document, merge_patch
 
@@ -33,6 +39,23 @@ class IdentityReconciler:
         self._clock, self._recorder = clock, recorder
 
     def __call__(self, key: tuple[str, str]) -> Result:
+        namespace, _ = key
+        return self._release_unused(key) if namespace else self._reconcile(key)
+
+    def _release_unused(self, key: tuple[str, str]) -> Result:
+        """Let a Secret go that no object of its namespace names as its identity any more."""
+        secret = self._caches.local_secrets.get(*key)
+        namespace, name = key
+        wanted = f"{namespace}/{name}"
+        if secret is None or self._caches.clusters.keys_by_index(BY_LOCAL_SECRET, wanted):
+            return Result()
+        # Another manager may serve some of the namespace's objects, and the cache may be late.
+        users = self._door.list(TERRAFORM_CLUSTERS, namespace).items
+        if not any(wanted in local_secrets(user) for user in users):
+            local_secret.release(self._door, secret)
+        return Result(CHECK_SECONDS)
+
+    def _reconcile(self, key: tuple[str, str]) -> Result:
         cached: TerraformClusterIdentity | None = self._caches.identities.get(*key)
         if cached is None:
             return Result()

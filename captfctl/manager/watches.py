@@ -4,13 +4,20 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from captfctl.controller import Handler, Informer, WorkQueue
-from captfctl.manager.caches import BY_CLUSTER, BY_IDENTITY, BY_VARIABLES, Caches
+from captfctl.manager.caches import (
+    BY_CLUSTER,
+    BY_IDENTITY,
+    BY_VARIABLES,
+    Caches,
+    local_secrets,
+)
 from captfctl.model import keys
 from captfctl.model.capi import Cluster
 from captfctl.model.core import Job
 from captfctl.model.identity import TerraformClusterIdentity
 from captfctl.model.meta import ApiObject, ObjectMeta
 from captfctl.model.resources import INFRASTRUCTURE
+from captfctl.model.terraform import TerraformCluster
 
 Key = tuple[str, str]
 KIND = "TerraformCluster"
@@ -69,7 +76,8 @@ def connect_clusters(caches: Caches, queue: WorkQueue[Key]) -> None:
 
 
 def connect_identities(caches: Caches, queue: WorkQueue[Key]) -> None:
-    """An identity is reconciled when it, its mirrors or its users change."""
+    """An identity is reconciled when it, its mirrors or its users change. One without a namespace
+    is a TerraformClusterIdentity, any other a Secret of that namespace."""
 
     def wake(secret: ApiObject) -> None:
         meta = secret.metadata
@@ -78,8 +86,17 @@ def connect_identities(caches: Caches, queue: WorkQueue[Key]) -> None:
         if meta.labels.get(keys.MIRRORED) == keys.TRUE and key in caches.identities:
             queue.add(key)
 
+    def wake_local(user: TerraformCluster) -> None:
+        for text in local_secrets(user):
+            namespace, _, name = text.partition("/")
+            queue.add((namespace, name))
+
     _own(caches.identities, queue)
     _any_change(caches.secrets, wake)
+    _own(caches.local_secrets, queue)
+    caches.clusters.add_handler(
+        Handler(on_update=lambda old, _: wake_local(old), on_delete=wake_local)
+    )
 
 
 def _own(informer: Informer[Any], queue: WorkQueue[Key]) -> None:

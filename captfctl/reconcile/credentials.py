@@ -11,7 +11,7 @@ from captfctl.model.meta import Condition
 from captfctl.model.names import credentials_mirror
 from captfctl.model.reasons import CredentialsMirrored, IdentityAllowed, RunnerRBACReady
 from captfctl.reconcile import identity as identities
-from captfctl.reconcile import mirror, runner_rbac
+from captfctl.reconcile import local_secret, mirror, runner_rbac
 from captfctl.reconcile.context import Pass
 from captfctl.terraform.job.policy import service_account
 
@@ -38,17 +38,33 @@ def prepare(p: Pass) -> None:
 def _verdict(p: Pass) -> identities.Verdict:
     """Raises the door's error for what is neither a yes nor a no."""
     found = identities.check(p.shared, p.identity, p.owner.namespace)
-    if p.identity.local or not (found.deleting or found.gone):
+    if p.identity.local:
+        return _of_the_namespace(p, found)
+    if not (found.deleting or found.gone):
         return found
     copy = mirror.existing(p.env.door, p.owner.namespace, p.identity.name)
     if p.deleting:
         return _with_the_copy(p, found) if found.gone and copy is not None else found
     if found.deleting and not (copy is not None and mirror.serves(copy, p.owner)):
-        text = (
-            f"TerraformClusterIdentity {p.identity.name} is being deleted and serves no further "
-            "objects"
-        )
-        return identities.Verdict(IdentityAllowed.IDENTITY_DELETING, text)
+        return _deleting(f"TerraformClusterIdentity {p.identity.name}")
+    return found
+
+
+def _deleting(what: str) -> identities.Verdict:
+    text = f"{what} is being deleted and serves no further objects"
+    return identities.Verdict(IdentityAllowed.IDENTITY_DELETING, text)
+
+
+def _of_the_namespace(p: Pass, found: identities.Verdict) -> identities.Verdict:
+    """A Secret of the namespace is kept while it is used, too."""
+    secret = found.source
+    if secret is None:
+        return found
+    deleted, created = secret.metadata.deletion_timestamp, p.obj.metadata.creation_timestamp
+    if deleted is None:
+        local_secret.keep(p.env.door, secret)
+    elif not p.deleting and created is not None and created > deleted:
+        return _deleting(f"Secret {p.owner.namespace}/{p.identity.name}")
     return found
 
 

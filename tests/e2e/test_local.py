@@ -38,9 +38,21 @@ def test_a_cluster_lives_and_dies_and_leaves_nothing_behind(site):
     scenarios.lives_and_dies(Story(site, "life"))
 
 
-def test_the_quick_start_can_be_deleted_as_it_was_applied(site):
+def quickstart_with_a_secret_of_its_namespace(folder: Path) -> Path:
+    """The quick start without an identity: the object names the Secret itself."""
+    reference = "identityRef:\n    name: quickstart"
+    text = QUICKSTART.read_text()
+    assert reference in text
+    parts = text.replace(reference, f"{reference}-credentials\n    kind: Secret").split("---\n")
+    file = folder / "local-secret.yaml"
+    file.write_text("---\n".join(part for part in parts if "allowedNamespaces" not in part))
+    return file
+
+
+@pytest.mark.parametrize("local", [False, True], ids=["identity", "Secret of the namespace"])
+def test_the_quick_start_can_be_deleted_as_it_was_applied(site, tmp_path, local):
     """Its Secret and its identity stand before the objects that need them."""
-    file = str(QUICKSTART)
+    file = str(quickstart_with_a_secret_of_its_namespace(tmp_path) if local else QUICKSTART)
     site.kubectl("apply", "-f", file)
     condition = ("--for=condition=Ready", "terraformcluster/quickstart")
     site.kubectl("wait", *condition, "--timeout=90s")

@@ -17,7 +17,7 @@ from captfctl.errors import EnvironmentFault, InputError
 from captfctl.manager import LEASE_NAME, LeadershipLost, Manager, ManagerSettings
 from captfctl.model import keys, names
 from captfctl.model.conditions import find
-from captfctl.model.core import Job, Namespace
+from captfctl.model.core import Job, Namespace, Secret
 from captfctl.model.identity import TerraformClusterIdentity
 from captfctl.model.meta import ObjectMeta
 from captfctl.model.owner import Owner
@@ -30,7 +30,7 @@ from captfctl.model.resources import (
     TERRAFORM_CLUSTER_IDENTITIES,
     TERRAFORM_CLUSTERS,
 )
-from captfctl.model.terraform import IdentityRef
+from captfctl.model.terraform import IdentityKind, IdentityRef
 from captfctl.reconcile import mirror
 from tests.support.clock import eventually
 from tests.support.cluster_world import NAME, NAMESPACE, RUNNER_IMAGE, World, variables
@@ -229,6 +229,42 @@ def test_an_identity_in_use_goes_with_its_last_user(world: World, start):
     run_one(world)
     eventually(lambda: world.gone, "the end of the deletion")
     eventually(lambda: identity_of(world) is None, "the end of the identity")
+
+
+def use_local_secret(world: World, name: str) -> None:
+    secret = Secret(metadata=ObjectMeta(name=name, namespace=NAMESPACE), data={"K": b"v"})
+    world.create(SECRETS, secret)
+    reference = IdentityRef(name=name, kind=IdentityKind.SECRET)
+    world.edit(lambda obj: setattr(obj.spec, "identity_ref", reference))
+
+
+def kept(world: World, name: str) -> bool:
+    found = world.secret(name)
+    return found is not None and keys.IDENTITY_PROTECTION in found.metadata.finalizers
+
+
+def test_a_secret_of_the_namespace_in_use_goes_with_its_last_user(world: World, start):
+    use_local_secret(world, "own")
+    start()
+    run_one(world)
+    assert kept(world, "own")
+    world.door.delete(SECRETS, "own", NAMESPACE)
+    eventually(lambda: world.obj.status.active_job is None, "the end of the run")
+    assert world.secret("own").data == {"K": b"v"}
+    world.delete()
+    run_one(world)
+    eventually(lambda: world.gone, "the end of the deletion")
+    eventually(lambda: world.secret("own") is None, "the end of the Secret")
+
+
+def test_a_secret_of_the_namespace_is_free_when_no_object_names_it_any_more(world: World, start):
+    use_local_secret(world, "own")
+    start()
+    run_one(world)
+    assert kept(world, "own")
+    world.edit(lambda obj: setattr(obj.spec, "identity_ref", IdentityRef(name="cloud")))
+    eventually(lambda: not kept(world, "own"), "the end of the finalizer")
+    assert world.secret("own").metadata.labels == {}
 
 
 def test_an_identity_that_nothing_uses_any_more_is_free(world: World, start):

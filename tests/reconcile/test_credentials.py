@@ -9,16 +9,25 @@ from captfctl.model.identity import AllowedNamespaces, SecretRef
 from captfctl.model.meta import LabelSelector, LabelSelectorRequirement, ObjectMeta, OwnerReference
 from captfctl.model.owner import Owner
 from captfctl.model.resources import (
+    CLUSTERS,
     NAMESPACES,
     ROLE_BINDINGS,
     SECRETS,
     SERVICE_ACCOUNTS,
     TERRAFORM_CLUSTER_IDENTITIES,
+    TERRAFORM_CLUSTERS,
 )
 from captfctl.model.terraform import IdentityKind, IdentityRef, JobPolicy
-from captfctl.reconcile import mirror
+from captfctl.reconcile import local_secret, mirror
 from captfctl.reconcile.selectors import matches
-from tests.support.cluster_world import NAMESPACE, World, identity, variables
+from tests.support.cluster_world import (
+    NAMESPACE,
+    World,
+    cluster,
+    identity,
+    terraform_cluster,
+    variables,
+)
 from tests.support.doors import Overridden
 
 MIRROR = "captf-creds-cloud"
@@ -253,6 +262,53 @@ def test_a_secret_of_the_namespace_is_used_as_it_is(world: World):
     job = world.active_job()
     (container,) = job.spec.template.spec.containers
     assert container.env_from[0].secret_ref.name == "own"
+
+
+def use_own_secret(world: World, finalizers: list[str] | None = None) -> None:
+    meta = ObjectMeta(name="own", namespace=NAMESPACE, finalizers=finalizers or [])
+    world.create(SECRETS, Secret(metadata=meta, data={"K": b"v"}))
+    reference = IdentityRef(name="own", kind=IdentityKind.SECRET)
+    world.edit(lambda obj: setattr(obj.spec, "identity_ref", reference))
+
+
+def test_a_secret_of_the_namespace_is_kept_beside_what_others_put_on_it(world: World):
+    use_own_secret(world, ["example.com/mine"])
+    world.settle(2)
+    kept = world.secret("own").metadata
+    assert kept.finalizers == ["example.com/mine", keys.IDENTITY_PROTECTION]
+    assert kept.labels == {keys.IDENTITY_IN_USE: "true"}
+    world.runner.succeed(world.active_job())
+    world.settle(3)
+    assert world.secret("own").metadata.resource_version == kept.resource_version
+
+
+def test_a_secret_that_changes_while_it_is_protected_is_read_again(world: World):
+    use_own_secret(world)
+    stale = world.secret("own")
+    world.door.patch(SECRETS, "own", NAMESPACE, {"metadata": {"labels": {"a": "b"}}})
+    local_secret.keep(world.door, stale)
+    kept = world.secret("own").metadata
+    assert kept.finalizers == [keys.IDENTITY_PROTECTION]
+    assert kept.labels == {"a": "b", keys.IDENTITY_IN_USE: "true"}
+
+
+def test_a_secret_that_is_being_deleted_serves_its_users_and_no_new_object(world: World):
+    use_own_secret(world)
+    world.settle(2)
+    assert len(world.running()) == 1
+    world.door.delete(SECRETS, "own", NAMESPACE)
+    world.run()
+    assert world.reason("IdentityAllowed") == "True/LocalSecret"
+
+    world.advance(seconds=5)
+    owner = cluster()
+    owner.metadata.name = owner.spec.infrastructure_ref.name = "later"
+    reference = IdentityRef(name="own", kind=IdentityKind.SECRET)
+    later = terraform_cluster(world.create(CLUSTERS, owner), identity_ref=reference)
+    world.create(TERRAFORM_CLUSTERS, later)
+    world.key = (NAMESPACE, "later")
+    world.settle(2)
+    assert world.reason("IdentityAllowed") == "False/IdentityDeleting"
 
 
 @pytest.mark.parametrize(
