@@ -8,6 +8,7 @@ GATE_REQUEUE: Final = timedelta(seconds=30)
 STATE_REQUEUE: Final = timedelta(seconds=60)
 LAG_REQUEUE: Final = timedelta(seconds=5)
 ACTIVE_JOB_REQUEUE: Final = timedelta(seconds=60)
+UNSTARTED_JOB_REQUEUE: Final = timedelta(seconds=3)  # at first; nothing tells why a pod waits
 SLOT_REQUEUE: Final = timedelta(seconds=15)  # plus jitter(uid, SLOT_REQUEUE)
 STUCK_JOB_REQUEUE: Final = timedelta(seconds=1)
 CONFLICT_REQUEUE: Final = timedelta(seconds=1)

@@ -14,35 +14,41 @@ The module's files are kept by their digest, as a registry keeps them: a referen
 tags that move by themselves, pull secrets, platforms, and throwing away old digests.
 """
 
-import hashlib
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
+from captfctl.embedded.module_files import digest_of, module_files
 from captfctl.errors import CaptfError, InputError, Source
 from captfctl.kubeyaml import Parsed, Place, Problem, documents
 from runner import wire
 
+T = TypeVar("T")
+
 _FIELDS = ("module", "providers", "runtime")
 _DEFAULT_RUNTIMES = ("terraform", "tofu")
-_LEFT_OUT = frozenset({".terraform", ".git"})
-"""What a working copy has and an image has not."""
-
-_MOST_FILES = 10_000
-_MOST_BYTES = 256 * 1024 * 1024
 _DIGEST = re.compile(r"@sha256:([0-9a-f]{64})$")
+
+
+NODE_REASON = "CreateContainerError"
+"""The waiting reason where the fault is this machine's, not that of the image or the table."""
 
 
 class PullError(CaptfError):
     """An image cannot be had. `reason` is the container's waiting reason, as a kubelet gives it."""
 
     code = "ImagePull"
+
+    @property
+    def of_this_machine(self) -> bool:
+        """Whether the machine lacks something that no row of an image table can provide."""
+        return self.reason == NODE_REASON
 
     def __init__(self, what: str, *, reason: str = "ErrImagePull", **facts: str) -> None:
         super().__init__(what, **facts)
@@ -177,31 +183,57 @@ class ImageStore:
 
     def pull(self, reference: str) -> Image:
         """The image of `reference`. Raises `PullError`."""
+        return self._told(reference, self._pull)
+
+    def check(self, reference: str) -> None:
+        """Raise the `PullError` that pulling `reference`, which names no digest, would."""
+        self._told(reference, self._check)
+
+    def _told(self, reference: str, do: Callable[[str], T]) -> T:
+        """Do it; whatever is wrong becomes a `PullError` that names the image."""
         if not reference or reference != reference.strip() or " " in reference:
             raise PullError(f"'{reference}' is no image reference", reason="InvalidImageName")
         try:
             self._table.refresh()
-        except InputError as problem:
+            return do(reference)
+        except PullError:
+            raise
+        except CaptfError as problem:
             raise PullError(f"image {reference}: {problem}", do=problem.do) from None
-        try:
-            pinned = _DIGEST.search(reference)
-            return self._by_digest(reference, pinned[1]) if pinned else self._by_name(reference)
         except OSError as problem:
-            raise PullError(f"image {reference}: {_cause(problem)}") from None
+            raise PullError(
+                f"image {reference}: {_cause(problem)}",
+                reason=NODE_REASON,
+                do="make it readable for the user who runs captfctl",
+            ) from None
 
-    def _by_name(self, reference: str) -> Image:
+    def _pull(self, reference: str) -> Image:
+        pinned = _DIGEST.search(reference)
+        if pinned:
+            return self._by_digest(reference, pinned[1])
+        entry = self._entry(reference)
+        return self._image(reference, entry, self._keep(entry))
+
+    def _check(self, reference: str) -> None:
+        entry = self._entry(reference)
+        for name in module_files(entry.module):
+            with (entry.module / name).open("rb"):
+                pass
+        self._image(reference, entry, "")
+
+    def _entry(self, reference: str) -> Entry:
         entry = self._table.entry(reference)
         if entry is None:
             raise _not_found(reference, self._table)
-        return self._image(reference, entry, self._keep(reference, entry))
+        return entry
 
     def _by_digest(self, reference: str, digest: str) -> Image:
         rows = self._table.same_repository(reference)
         if not rows:
             raise _not_found(reference, self._table)
         if not (self._directory / digest).is_dir():
-            for name, entry in rows:
-                if self._keep(name, entry) == digest:
+            for _, entry in rows:
+                if self._keep(entry) == digest:
                     return self._image(reference, entry, digest)
             raise PullError(
                 f"image {reference}: not found: manifest unknown",
@@ -211,15 +243,10 @@ class ImageStore:
             )
         return self._image(reference, rows[0][1], digest)
 
-    def _keep(self, reference: str, entry: Entry) -> str:
+    def _keep(self, entry: Entry) -> str:
         """Copy the module's files under their digest, unless they are there; return it."""
-        if not entry.module.is_dir():
-            raise PullError(
-                f"image {reference}: its module directory {entry.module} is not a directory",
-                do="correct the image table",
-            )
-        files = list(_files(entry.module))
-        digest = _digest(entry.module, files)
+        files = module_files(entry.module)
+        digest = digest_of(entry.module, files)
         kept = self._directory / digest
         if kept.is_dir():
             return digest
@@ -259,8 +286,10 @@ class ImageStore:
             if found:
                 return Path(found).absolute()
         sought = wanted or " or ".join(_DEFAULT_RUNTIMES)
+        where = "an executable file" if "/" in sought else "an executable on PATH"
         raise PullError(
-            f"image {reference}: no runtime: {sought} is not an executable on PATH",
+            f"image {reference}: no runtime: {sought} is not {where}",
+            reason=NODE_REASON,
             do="install it, or name another as 'runtime:' in the image table",
         )
 
@@ -271,34 +300,6 @@ def _not_found(reference: str, table: ImageTable) -> PullError:
         why="this node has no container engine and its image table has no such reference",
         do=table.how_to_add(reference),
     )
-
-
-def _files(directory: Path) -> Iterator[Path]:
-    """The files below `directory`, relative to it, in a fixed order; links are followed."""
-    count = size = 0
-    for here, folders, names in os.walk(directory, followlinks=True):
-        folders[:] = sorted(set(folders) - _LEFT_OUT)
-        for name in sorted(names):
-            path = Path(here, name)
-            count, size = count + 1, size + path.stat().st_size
-            if count > _MOST_FILES or size > _MOST_BYTES:
-                raise PullError(
-                    f"module directory {directory} is larger than an image should be",
-                    why=f"more than {_MOST_FILES} files or {_MOST_BYTES >> 20} MiB",
-                    do="name the directory that holds only the module",
-                )
-            yield path.relative_to(directory)
-
-
-def _digest(directory: Path, files: list[Path]) -> str:
-    """SHA-256 over names, execute bits and contents."""
-    total = hashlib.sha256()
-    for name in files:
-        path = directory / name
-        content = hashlib.sha256(path.read_bytes()).hexdigest()
-        executable = "x" if path.stat().st_mode & 0o111 else "-"
-        total.update(f"{executable} {content} {name.as_posix()}\n".encode())
-    return total.hexdigest()
 
 
 def _cause(problem: OSError | UnicodeDecodeError) -> str:

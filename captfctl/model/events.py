@@ -20,13 +20,17 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """One Event of the object, made from a row of `EventReason`. `job` names the related Job."""
+    """One Event of the object, made from a row of `EventReason`. `job` names the related Job.
+
+    `once`: several passes may say this; the same words are posted once.
+    """
 
     reason: str
     note: str
     action: Action = Action.RUN
     warning: bool = False
     job: str = ""
+    once: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +62,12 @@ class EventReason(StrEnum):
         member.action, member.meaning, member.warning = row.action, row.meaning, row.warning
         return member
 
-    def says(self, note: str, *, job: str = "", warning: bool | None = None) -> Note:
+    def says(
+        self, note: str, *, job: str = "", warning: bool | None = None, once: bool = False
+    ) -> Note:
         """The event with this note. `warning` replaces the table's severity where it depends."""
         severity = self.warning if warning is None else warning
-        return Note(self, note, self.action, severity, job)
+        return Note(self, note, self.action, severity, job, once)
 
     # fmt: off
     CONDITION_CHANGED = _normal("ConditionChanged", Action.RECONCILE,
@@ -76,6 +82,8 @@ class EventReason(StrEnum):
         "A Job was stopped from outside; it is tried again at once.")
     JOB_DEADLINE_EXCEEDED = _warning("JobDeadlineExceeded", Action.RUN,
         "A Job was ended by its deadline.")
+    JOB_CANNOT_START = _warning("JobCannotStart", Action.RUN,
+        "The node cannot start a Job's pod, or have its image: what it lacks. It is tried again.")
     STUCK_JOB_DELETED = _warning("StuckJobDeleted", Action.RUN,
         "A Job that could never start was deleted and is started again.")
     IMAGE_PULL_FALLBACK = _warning("ImagePullFallback", Action.RUN,

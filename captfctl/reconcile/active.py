@@ -1,6 +1,7 @@
 """The Job that runs now, or is no longer there (reconcile.md: The run branch)."""
 
 from dataclasses import dataclass
+from datetime import timedelta
 
 from captfctl.cluster.door import find
 from captfctl.controller import Result
@@ -17,8 +18,16 @@ from captfctl.reconcile import provisioning
 from captfctl.reconcile.context import Pass
 from captfctl.reconcile.finish import finish
 from captfctl.reconcile.images import fallback_image
+from captfctl.runs.jobs import created_at
 from captfctl.runs.lag import Lag, check_lag
-from captfctl.runs.stuck import Stuck, StuckKind, find_stuck, main_image, remove_unstarted
+from captfctl.runs.stuck import (
+    Stuck,
+    StuckKind,
+    find_stuck,
+    main_image,
+    remove_unstarted,
+    why_waiting,
+)
 from captfctl.terraform.books.results import op_of
 from captfctl.terraform.job.pulling import REPLACEABLE, image_instead
 from captfctl.terraform.job.work import has_run_secret
@@ -53,7 +62,19 @@ def watch(p: Pass, job: Job) -> Result:
     op = op_of(job)
     if stuck is not None and op is not None and CONDITION_OF[op] is Type.APPLY_JOB_SUCCEEDED:
         apply_condition = JobFailure.IMAGE_PULL_FAILED.says(stuck.message)
-    return finish(p, constants.ACTIVE_JOB_REQUEUE, apply_condition)
+    return finish(p, _look_again(p, job), apply_condition)
+
+
+def _look_again(p: Pass, job: Job) -> timedelta:
+    """Its status tells when it runs and ends. What its pod waits for has to be asked: often at
+    first, where somebody waits for the answer, then less and less."""
+    if job.status.ready or job.spec.suspend:
+        return constants.ACTIVE_JOB_REQUEUE
+    age = p.now - created_at(job)
+    if age >= constants.UNSTARTED_JOB_REQUEUE and (why := why_waiting(p.env.door, job)):
+        text = f"Job {job.metadata.name} cannot start: {why}"
+        p.record(EventReason.JOB_CANNOT_START.says(text, job=job.metadata.name, once=True))
+    return min(max(age, constants.UNSTARTED_JOB_REQUEUE), constants.ACTIVE_JOB_REQUEUE)
 
 
 def remove_if_stuck(p: Pass, job: Job) -> Unstartable | None:
@@ -71,9 +92,10 @@ def _unpullable(p: Pass, job: Job, stuck: Stuck) -> Unstartable | None:
     """Another image where the operation may run one. An apply or plan is never touched: it must
     run the image that the spec names. A paused object's Job goes, as it would hold a move."""
     op = op_of(job)
-    if op is None or op not in REPLACEABLE:
+    if op is None:
         return None
-    if stuck.absent:
+    replaceable = op in REPLACEABLE
+    if replaceable and stuck.absent:
         image = fallback_image(p.obj, p.records, op)
         instead = image_instead(p.env.door, p.owner, p.records, job, image, p.now)
         if instead:
@@ -82,7 +104,7 @@ def _unpullable(p: Pass, job: Job, stuck: Stuck) -> Unstartable | None:
                 f"{job.metadata.name} is deleted, the next one runs {instead}"
             )
             return _remove(p, job, EventReason.IMAGE_PULL_FALLBACK, text)
-    removed = p.paused and remove_unstarted(p.env.door, job, p.unlist_job)
+    removed = replaceable and p.paused and remove_unstarted(p.env.door, job, p.unlist_job)
     p.set(CONDITION_OF[op], JobFailure.IMAGE_PULL_FAILED.says(stuck.message))
     return Unstartable(removed, stuck.message)
 

@@ -2,10 +2,12 @@
 pass."""
 
 import logging
+from hashlib import sha256
 from typing import Protocol
 
 from captfctl.clock import Clock
 from captfctl.cluster.door import Door
+from captfctl.cluster.errors import AlreadyExists
 from captfctl.errors import CaptfError
 from captfctl.model import keys
 from captfctl.model.conditions import cut
@@ -52,6 +54,8 @@ class DoorRecorder:
         """Post an event that is made already. Never raises."""
         try:
             self._door.create(EVENTS, event, event.metadata.namespace)
+        except AlreadyExists:
+            log.debug("event %s was posted before", event.metadata.name)
         except CaptfError as problem:
             log.warning("event %s not posted: %s", event.reason, problem)
 
@@ -61,9 +65,7 @@ class DoorRecorder:
         return Event(
             api_version=EVENTS.api_version,
             kind=EVENTS.kind,
-            metadata=ObjectMeta(
-                generate_name=f"{regarding.metadata.name[:_NAME_MAX]}-", namespace=namespace
-            ),
+            metadata=_named(regarding, note, namespace),
             event_time=micro_time(self._clock.now()),
             reporting_controller=keys.FIELD_OWNER,
             reporting_instance=self._instance,
@@ -74,6 +76,14 @@ class DoorRecorder:
             regarding=_reference(regarding),
             related=_job_reference(namespace, note.job) if note.job else None,
         )
+
+
+def _named(regarding: ApiObject, note: Note, namespace: str) -> ObjectMeta:
+    stem = regarding.metadata.name[:_NAME_MAX]
+    if not note.once:
+        return ObjectMeta(generate_name=f"{stem}-", namespace=namespace)
+    said = "\n".join((regarding.metadata.uid, note.reason, note.note))
+    return ObjectMeta(name=f"{stem}.{sha256(said.encode()).hexdigest()[:16]}", namespace=namespace)
 
 
 def _reference(obj: ApiObject) -> ObjectReference:

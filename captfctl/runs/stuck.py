@@ -64,6 +64,19 @@ def find_stuck(
     return _missing_provision(check, provided) or _container_config(check) or _image_pull(check)
 
 
+def why_waiting(door: Door, job: Job) -> str:
+    """What the node says it cannot do for a pod of the Job, as soon as it says so; empty when it
+    says nothing. Pods are read live."""
+    for pod in pods_of(door, job):
+        for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+            waiting = status.state.waiting if status.state else None
+            if waiting and waiting.reason in PULL_REASONS | _CONFIG_REASONS:
+                # Later it says that it backs off; the cause stays the same.
+                problem = waiting.message.rpartition("ErrImagePull: ")[2]
+                return f"container {status.name}: {cut(problem or waiting.reason, _MESSAGE_MAX)}"
+    return ""
+
+
 def remove_unstarted(door: Door, job: Job, unlist: Callable[[], None]) -> bool:
     """Delete a Job that never started. False, and nothing is done, when it has ended: the cache is
     behind, and what it lacks is missing because it was read already.

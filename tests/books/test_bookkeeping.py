@@ -10,7 +10,7 @@ from captfctl.model import core, keys, names
 from captfctl.model.conditions import FALSE, TRUE, UNKNOWN, ConditionValue, Type
 from captfctl.model.meta import Condition
 from captfctl.model.ops import Op
-from captfctl.model.resources import JOBS, SECRETS
+from captfctl.model.resources import JOBS, PODS, SECRETS
 from captfctl.model.status import CommonStatus, LastRun
 from captfctl.model.terraform import DriftAction, JobPolicy
 from captfctl.runs import finished
@@ -547,3 +547,28 @@ def test_pod_that_outlives_its_job_keeps_the_leases():
     books = keep(world)
     assert len(books.counted) == 1
     assert len(world.lease_names()) == 2
+
+
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [
+        ({"reason": "Evicted", "message": "The node was low on memory."}, None),
+        ({"reason": "UnsupportedPod"}, "UnsupportedPod"),
+        ({"terminated": "OOMKilled"}, "OOMKilled, exit code 137"),
+        ({"terminated": "ContainerCannotRun"}, "ContainerCannotRun, exit code 137"),
+        ({"terminated": "Error"}, ""),
+    ],
+)
+def test_a_run_without_a_result_is_told_by_what_the_node_says(status, told):
+    world = World()
+    job = world.finished(ok=False, pod=False)
+    ended = core.ContainerStateTerminated(
+        exit_code=137, reason=status.get("terminated", ""), message="Segmentation"
+    )
+    pod = world.add_pod(job, phase="Failed", state=core.ContainerState(terminated=ended))
+    pod.status.reason, pod.status.message = status.get("reason", ""), status.get("message", "")
+    world.door.update(PODS, pod, subresource="status")
+    if told is None:
+        told = "Evicted: The node was low on memory."
+    expected = f"Job {job.metadata.name}: it ended without a result"
+    assert keep(world).apply_condition.message == (f"{expected}: {told}" if told else expected)

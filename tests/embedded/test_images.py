@@ -1,6 +1,10 @@
 """The image table and the images kept by digest (local-mode.md: Images)."""
 
+import errno
+import os
 import re
+import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -155,12 +159,121 @@ def test_a_missing_table_is_one_clear_error(tmp_path: Path) -> None:
         ImageTable.from_file(tmp_path / "none.yaml")
 
 
-def test_a_module_directory_that_cannot_be_read_is_a_pull_error(
-    tmp_path: Path, module: Path, runtime: Path
-) -> None:
+def _dangling(module: Path) -> None:
     (module / "dangling.tf").symlink_to("nowhere")
-    with pytest.raises(PullError, match="No such file"):
-        store(tmp_path, module).pull(REFERENCE)
+
+
+def _dangling_below(module: Path) -> None:
+    (module / "child" / "more").mkdir()
+    (module / "child" / "more" / "README").symlink_to("/nowhere/at/all")
+
+
+def _link_to_itself(module: Path) -> None:
+    (module / "self.tf").symlink_to("self.tf")
+
+
+def _link_back(module: Path) -> None:
+    (module / "child" / "back").symlink_to(module)
+
+
+def _fifo(module: Path) -> None:
+    os.mkfifo(module / "pipe.tf")
+
+
+def _socket(module: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(str(module / "s"))
+
+
+def _too_large(module: Path) -> None:
+    with (module / "large").open("wb") as file:
+        file.truncate(300 << 20)
+
+
+def _gone(module: Path) -> None:
+    module.rename(module.with_name("elsewhere"))
+
+
+BAD_MODULES = {
+    _dangling: ("dangling.tf", "nowhere"),
+    _dangling_below: ("child/more/README", "/nowhere/at/all"),
+    _link_to_itself: ("self.tf", "leads nowhere"),
+    _link_back: ("child/back", "a directory that it lies in"),
+    _fifo: ("pipe.tf", "neither a file nor a directory"),
+    _socket: ("/s is", "neither a file nor a directory"),
+    _too_large: ("larger than an image should be",),
+    _gone: ("is not a directory",),
+}
+
+
+@pytest.mark.parametrize("spoil", BAD_MODULES)
+@pytest.mark.parametrize("ask", [ImageStore.pull, ImageStore.check])
+def test_a_module_that_no_image_can_hold_is_refused_at_once_and_the_path_named(
+    tmp_path: Path,
+    module: Path,
+    runtime: Path,
+    spoil: Callable[[Path], None],
+    ask: Callable[[ImageStore, str], object],
+) -> None:
+    spoil(module)
+    with pytest.raises(PullError) as caught:
+        ask(store(tmp_path, module), REFERENCE)
+    told = str(caught.value)
+    assert all(part in told for part in (REFERENCE, *BAD_MODULES[spoil])), told
+    assert caught.value.do
+    assert caught.value.reason == "ErrImagePull"
+    assert not caught.value.of_this_machine
+    assert not list((tmp_path / "images").glob("*"))
+
+
+@pytest.mark.parametrize("ask", [ImageStore.pull, ImageStore.check])
+@pytest.mark.parametrize("place", [".", "child", "child/main.tf"])
+def test_what_this_user_may_not_read_is_this_machines_fault(
+    tmp_path: Path,
+    module: Path,
+    runtime: Path,
+    ask: Callable[[ImageStore, str], object],
+    place: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    closed = module / place
+    if closed.is_dir():
+        _refuse(monkeypatch, "iterdir", closed)
+    else:
+        _refuse(monkeypatch, "open", closed)
+    with pytest.raises(PullError, match="Permission denied") as caught:
+        ask(store(tmp_path, module), REFERENCE)
+    assert str(closed) in str(caught.value)
+    assert caught.value.of_this_machine
+    assert caught.value.reason == "CreateContainerError"
+
+
+def _refuse(monkeypatch: pytest.MonkeyPatch, name: str, closed: Path) -> None:
+    """Let a method of `Path` fail for this one, as for a user without the right (root has all)."""
+    really = getattr(Path, name)
+
+    def refusing(path: Path, *arguments: object, **more: object) -> object:
+        if path == closed:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return really(path, *arguments, **more)
+
+    monkeypatch.setattr(Path, name, refusing)
+
+
+@pytest.mark.parametrize("wanted", ["", "no-such", "./no-such", "/nonexistent/tofu"])
+@pytest.mark.parametrize("ask", [ImageStore.pull, ImageStore.check])
+def test_a_missing_runtime_is_this_machines_fault_and_says_what_to_do(
+    tmp_path: Path, module: Path, ask: Callable[[ImageStore, str], object], wanted: str
+) -> None:
+    with pytest.raises(PullError, match=wanted or "terraform or tofu") as caught:
+        ask(store(tmp_path, module, runtime=wanted), REFERENCE)
+    assert caught.value.of_this_machine
+    assert "install it" in caught.value.do
+
+
+def test_checking_keeps_nothing(tmp_path: Path, module: Path, runtime: Path) -> None:
+    store(tmp_path, module).check(REFERENCE)
+    assert not (tmp_path / "images").exists()
 
 
 def test_a_row_added_to_the_file_is_found_without_a_restart(

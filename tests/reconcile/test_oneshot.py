@@ -4,6 +4,7 @@ import pytest
 
 from captfctl.cluster.errors import NotFound
 from captfctl.decide import Action
+from captfctl.decide.constants import UNSTARTED_JOB_REQUEUE
 from captfctl.model import keys, names
 from captfctl.model.core import Namespace
 from captfctl.model.meta import ObjectMeta
@@ -64,7 +65,7 @@ def test_a_running_job_is_named(world: World):
     found = decision(world)
     assert (found.action, found.reason) == (Action.NONE, "JobActive")
     assert found.job == world.active_job().metadata.name
-    assert found.requeue_after == 60
+    assert found.requeue_after == UNSTARTED_JOB_REQUEUE.total_seconds()
 
 
 def test_a_paused_object_says_so(world: World):

@@ -13,7 +13,7 @@ from captfctl.embedded.agent.environment import ConfigProblem, environment
 from captfctl.embedded.agent.runner_file import place_runner
 from captfctl.embedded.agent.tokens import Tokens
 from captfctl.embedded.agent.volumes import NotMounted, Unsupported, VolumeSources, write_files
-from captfctl.embedded.images import Image, PullError
+from captfctl.embedded.images import NODE_REASON, Image, PullError
 from captfctl.embedded.store.quantity import QuantityError, parse_quantity
 from captfctl.embedded.supervisor import records
 from captfctl.embedded.supervisor.launch import Launch
@@ -109,7 +109,7 @@ class Preparation:
         argv = arguments(container, variables, paths, self._directory)
         if not argv:
             raise NotYet(
-                "CreateContainerError",
+                NODE_REASON,
                 f"container {container.name} has no command, and its image brings none",
                 retry=_LONGEST_BACKOFF,
                 only=container.name,
@@ -175,7 +175,13 @@ class Preparation:
         except (NotMounted, ApiError) as problem:  # an API error: the ServiceAccount's token
             raise self._unmounted(str(problem)) from None
         except OSError as problem:
-            raise self._unmounted(f"{problem.strerror}: {problem.filename}") from None
+            # A kubelet would wait as for a missing Secret; what this machine lacks should be told.
+            raise NotYet(
+                NODE_REASON,
+                f"MountVolume.SetUp failed: {problem.strerror}: {problem.filename}",
+                retry=self._node.settings.mount_retry,
+                event="FailedMount",
+            ) from None
         self._misses = 0
 
     def _unmounted(self, message: str) -> NotYet:

@@ -18,6 +18,7 @@ from captfctl.embedded.agent.reporting import Gone, Reporter
 from captfctl.embedded.agent.status import TERMINAL, Facts, Known, PodPhase, termination_message
 from captfctl.embedded.agent.stopping import SHUT_DOWN, Stop, StopReasons
 from captfctl.embedded.agent.volumes import Unsupported
+from captfctl.embedded.images import NODE_REASON
 from captfctl.embedded.supervisor.isolation import HostnameBy
 from captfctl.embedded.supervisor.records import Ended
 from captfctl.errors import CaptfError
@@ -134,7 +135,7 @@ class PodWorker:
             self._done = True
         except (CaptfError, OSError) as problem:
             log.warning("pod %s: %s", self.pod.metadata.name, problem)
-            self._wait_for(NotYet("CreateContainerError", str(problem), retry=_RETRY))
+            self._wait_for(NotYet(NODE_REASON, str(problem), retry=_RETRY))
         except (Gone, Stopped):
             raise
         except Exception:
@@ -210,7 +211,7 @@ class PodWorker:
         self._reporter.event("Created", f"Created container {container.name}")
         while process.phase is Phase.ABSENT:
             if over.is_set() and process.phase is Phase.ABSENT:
-                raise NotYet("CreateContainerError", process.problem(), retry=_RETRY)
+                raise NotYet(NODE_REASON, process.problem(), retry=_RETRY)
             self._wait(_START_POLL)
         while process.running is None and not over.is_set():
             self._wait(_START_POLL)

@@ -9,10 +9,11 @@ from captfctl.model.meta import Condition
 from captfctl.model.ops import Op
 from captfctl.model.reasons import ApplyJobSucceeded, JobFailure, WaitReason
 from captfctl.runs.stuck import PULL_REASONS
-from captfctl.terraform.books.result_document import SUMMARY_MAX
+from captfctl.terraform.books.result_document import SUMMARY_MAX, source_state
 from captfctl.terraform.books.results import FinishedRun
 from runner import wire
 
+_REASON_MAX = 64
 _IN_NAMES = frozenset(f"-{string.ascii_lowercase}{string.digits}")
 
 
@@ -90,13 +91,27 @@ def failure_detail(run: FinishedRun) -> str:
     if run.plan_unreadable:
         return ": it reported no plan that can be read"
     if run.result is None or run.result.error is None:
-        return "" if run.bookkept else ": it ended without a result"
+        return "" if run.bookkept else f": it ended without a result{_told_by_the_node(run.pod)}"
     if run.interrupted:
         return ": stopped from outside"
     error = run.result.error
     text = f": step {cut(error.step, 64)} failed" if error.step else ": failed"
     why = cause(error)
     return f"{text}: {why}" if why else text
+
+
+def _told_by_the_node(pod: Pod | None) -> str:
+    """Why the node ended the pod, or its main container; empty when it gives no reason."""
+    if pod is None:
+        return ""
+    if pod.status.reason:
+        told = f"{pod.status.reason}: {pod.status.message}".removesuffix(": ")
+        return f": {cut(told, SUMMARY_MAX)}"
+    state = source_state(pod)
+    ended = state.terminated if state else None
+    if ended is None or ended.reason in ("", "Completed", "Error"):
+        return ""
+    return f": {cut(ended.reason, _REASON_MAX)}, exit code {ended.exit_code}"
 
 
 def cause(error: wire.Failure) -> str:
