@@ -47,6 +47,17 @@ class Forbidden(ApiError):
     reason = "Forbidden"
 
 
+class NamespaceTerminating(Forbidden):
+    """Nothing new can be created in a namespace that is being deleted: no right would help."""
+
+    code = "NamespaceTerminating"
+    CAUSE: ClassVar[str] = "NamespaceTerminating"
+
+    def __init__(self, what: str, causes: tuple[Cause, ...] = (), **facts: str) -> None:
+        super().__init__(what, **facts)
+        self.causes = causes
+
+
 class NotFound(ApiError):
     """The object, or its kind, does not exist."""
 

@@ -102,6 +102,11 @@ def explained(
     if code == 401:
         return _unauthorized(request, status.message)
     if code == 403:
+        causes = _causes(status)
+        if any(cause.reason == errors.NamespaceTerminating.CAUSE for cause in causes):
+            return errors.NamespaceTerminating(
+                message, causes, do="wait until the namespace is gone, or use another one"
+            )
         return errors.Forbidden(
             message, do=f"ask for the permission, or act as somebody other than {request.who}"
         )

@@ -53,7 +53,12 @@ DEPENDENTS = ("terraformmachines", "terraformmachinepools")
 
 MANAGER = (
     Permission("", ("configmaps",), READ, "user variables from labelled ConfigMaps"),
-    Permission("", ("namespaces",), READ, "which namespaces an identity allows"),
+    Permission(
+        "",
+        ("namespaces",),
+        READ,
+        "which namespaces an identity allows, and which are being deleted",
+    ),
     Permission("", ("pods",), ("get", "list"), "the result of a run, and who holds a state lock"),
     Permission(
         "",

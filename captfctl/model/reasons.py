@@ -240,6 +240,9 @@ class WaitReason(Reason, types=_JOB_TYPES):
 class JobFailure(Reason, types=_JOB_TYPES, event=EventReason.JOB_FAILED):
     """What any Job can fail with."""
 
+    NAMESPACE_TERMINATING = _Row(FALSE, "NamespaceTerminating", PERSON,
+        "The namespace is being deleted, so no Job can be created in it.",
+        "Save the state, destroy by hand or let be, then set spec.deletionPolicy to Retain.")
     IMAGE_PULL_FAILED = _Row(FALSE, "ImagePullFailed", FAILING,
         "The image of the Job cannot be pulled.",
         "Push the image again, or correct spec.source.image or the pull Secrets.")

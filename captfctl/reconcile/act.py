@@ -5,14 +5,24 @@ import logging
 from dataclasses import dataclass
 from datetime import timedelta
 
+from captfctl.cluster.door import find
+from captfctl.cluster.errors import NamespaceTerminating
 from captfctl.controller import Result
 from captfctl.decide import Decision, Reason, constants, explain, jitter
 from captfctl.decide.duration import to_seconds
+from captfctl.model import names
 from captfctl.model.conditions import FALSE, ConditionValue, Type
 from captfctl.model.events import EventReason
 from captfctl.model.meta import whole_seconds
 from captfctl.model.ops import Op
-from captfctl.model.reasons import ApplyJobSucceeded, Deleting, DriftJobSucceeded
+from captfctl.model.reasons import (
+    ApplyJobSucceeded,
+    Deleting,
+    DriftJobSucceeded,
+    JobFailure,
+    WaitReason,
+)
+from captfctl.model.resources import NAMESPACES
 from captfctl.model.status import ActiveJob
 from captfctl.reconcile import credentials, provisioning
 from captfctl.reconcile.active import CONDITION_OF
@@ -42,16 +52,57 @@ def run_job(p: Pass, decision: Decision) -> Result:
     ready = prepare(p, decision)
     if isinstance(ready, Obstacle):
         return _wait(p, ready)
-    return _start(p, decision, ready)
+    try:
+        return _start(p, decision, ready)
+    except NamespaceTerminating:
+        return _wait(p, _namespace_terminating(p, ready.run.op))
 
 
 def prepare(p: Pass, decision: Decision) -> Rendered | Obstacle:
     """Every check before a Job, in order. The last waits for a Job slot and takes the leases."""
     op = decision.op
     assert op is not None
+    try:
+        ready = _check(p, decision, op)
+    except NamespaceTerminating:
+        return _namespace_terminating(p, op)
+    if isinstance(ready, Obstacle) and _for_ever(p, ready):
+        return _namespace_terminating(p, op)
+    if p.deleting:
+        p.credentials_error = None  # it is in the conditions; the deletion only waits
+    return ready
+
+
+def _for_ever(p: Pass, obstacle: Obstacle) -> bool:
+    """Whether nobody can put right what the Job lacks, because the namespace is being deleted."""
+    if isinstance(p.credentials_error, NamespaceTerminating):
+        return True
+    waits = obstacle.value is not None and isinstance(obstacle.value.reason, WaitReason)
+    if waits or not p.deleting:
+        return False
+    namespace = find(p.env.door, NAMESPACES, "", p.owner.namespace)
+    return namespace is not None and namespace.deleting
+
+
+def _namespace_terminating(p: Pass, op: Op) -> Obstacle:
+    p.credentials_error = None  # nothing that is tried again would help
+    text = f"namespace {p.owner.namespace} is being deleted, so no Job can be created in it"
+    if p.deleting:
+        secret = names.state_secret(p.owner.suffix)
+        text += (
+            f" and nothing can be destroyed from here. Save the state, which Secret {secret} still "
+            "holds, and destroy with it by hand, or let the infrastructure stay; then set "
+            "spec.deletionPolicy to Retain, which releases the object. The state goes with the "
+            "namespace"
+        )
+        p.conditions.set_reason(Deleting.DELETING, text)
+    value = JobFailure.NAMESPACE_TERMINATING.says(text)
+    return Obstacle(constants.GATE_REQUEUE, CONDITION_OF[op], value)
+
+
+def _check(p: Pass, decision: Decision, op: Op) -> Rendered | Obstacle:
     if p.deleting:
         credentials.prepare(p)
-        p.credentials_error = None  # it is in the conditions; the deletion only waits
     obstacle = _permission(p, op) or _dependencies(p) or _policy(p, op)
     if obstacle is not None:
         return obstacle

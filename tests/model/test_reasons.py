@@ -76,6 +76,7 @@ HOMONYMS = {
     "DriftRemediation": "a decision",
     "InputsChanged": "a decision",
     "Provisioned": "a column",
+    "NamespaceTerminating": "a cause that an API server gives",
 }
 
 

@@ -419,12 +419,12 @@ def test_a_destroy_without_granted_credentials_waits_and_offers_retain(ready: Wo
     assert ready.secret("captf-creds-cloud") is None
 
 
-def test_in_a_terminating_namespace_the_deletion_says_which_right_is_missing(ready: World):
+def test_the_deletion_says_which_right_is_missing(ready: World):
     ready.door.delete(SERVICE_ACCOUNTS, "captf-runner", NAMESPACE)
     ready.delete()
 
     def refused(*_, **__):
-        raise Forbidden("the namespace is being terminated")
+        raise Forbidden("exceeded quota")
 
     door = Overridden(ready.writes, create={"serviceaccounts": refused})
     assert ready.run(ready.env(door)).requeue_after == 30
@@ -436,7 +436,7 @@ def test_a_refused_job_gives_the_leases_back_and_fails_the_pass(ready: World):
     ready.delete()
 
     def refused(*_, **__):
-        raise Forbidden("the namespace is being terminated")
+        raise Forbidden("exceeded quota")
 
     with pytest.raises(Forbidden):
         ready.run(ready.env(Overridden(ready.writes, create={"jobs": refused})))

@@ -18,7 +18,7 @@ from captfctl.embedded.store.kinds.definitions import all_names, served_versions
 from captfctl.embedded.store.objects import decode, encode, record_of
 from captfctl.embedded.store.policies import STORAGES, Bound, bound
 from captfctl.embedded.store.registry import Registry, Served
-from captfctl.embedded.store.violations import not_found, not_served, refused
+from captfctl.embedded.store.violations import not_found, not_served, terminating
 from captfctl.errors import EnvironmentFault
 from captfctl.model.resource import Document
 from captfctl.model.resources import ADMISSION_POLICIES, CRDS, NAMESPACES
@@ -166,11 +166,7 @@ class Engine:
         if record is None:
             raise not_found(NAMESPACES.name, namespace)
         if "deletionTimestamp" in decode(record.body)["metadata"]:
-            reason = (
-                f"unable to create new content in namespace {namespace} because it is being "
-                "terminated"
-            )
-            raise refused(served.resource.name, name, reason)
+            raise terminating(served.resource.name, name, namespace)
 
     def policies(self) -> tuple[Bound, ...]:
         """The admission policies in force."""

@@ -11,6 +11,7 @@ from captfctl.cluster.errors import (
     Forbidden,
     Gone,
     Invalid,
+    NamespaceTerminating,
     NotFound,
     Unavailable,
 )
@@ -134,6 +135,17 @@ MODIFIED = (
 def refused(resource: str, name: str, reason: str) -> Forbidden:
     """The request is understood and not allowed."""
     return Forbidden(f'{resource} "{name}" is forbidden: {reason}')
+
+
+def terminating(resource: str, name: str, namespace: str) -> NamespaceTerminating:
+    """Nothing new is created in a namespace that is being deleted."""
+    reason = f"unable to create new content in namespace {namespace} because it is being terminated"
+    cause = Cause(
+        "metadata.namespace",
+        f"namespace {namespace} is being terminated",
+        NamespaceTerminating.CAUSE,
+    )
+    return NamespaceTerminating(str(refused(resource, name, reason)), (cause,))
 
 
 def too_old(version: int, oldest: int) -> Gone:

@@ -63,6 +63,9 @@ def create(
     metadata.place(meta, served.resource.namespaced, namespace)
     if served.resource.namespaced and not meta["namespace"]:
         raise BadRequest("an empty namespace may not be set during creation")
+    if meta.get("namespace"):  # before anything is looked at, and again with the write
+        named = meta.get("name") or meta.get("generateName", "")
+        engine.require_namespace(served, meta["namespace"], named)
     now = engine.now()
     given = None
     if options.as_described:
