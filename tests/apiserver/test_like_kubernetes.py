@@ -254,7 +254,7 @@ def test_a_jobs_fields_are_owned_alike_when_it_is_created(both):
         {path_text(p) for p in decode(answer["metadata"]["managedFields"][0]["fieldsV1"])}
         for _, answer in answers
     )
-    assert ours == real - {".spec.manualSelector"}  # which Kubernetes' defaults set to false
+    assert ours == real
 
 
 @pytest.mark.parametrize(
