@@ -16,6 +16,7 @@ from captfctl.cluster.door import Door
 from captfctl.cluster.errors import AlreadyExists
 from captfctl.embedded.agent import AgentSettings, ApiAccess, NodeAgent
 from captfctl.embedded.agent.settings import inherited_environment
+from captfctl.embedded.apiserver.apply import noted_door
 from captfctl.embedded.apiserver.server import ApiServer
 from captfctl.embedded.capi import CapiStandIn
 from captfctl.embedded.capi_crds import capi_crds
@@ -27,6 +28,7 @@ from captfctl.embedded.scheduler import Scheduler
 from captfctl.embedded.store import EmbeddedStore
 from captfctl.install.permissions import runner_role
 from captfctl.install.policies import policies
+from captfctl.model import keys
 from captfctl.model.core import Namespace
 from captfctl.model.crds import crds
 from captfctl.model.meta import ObjectMeta
@@ -40,6 +42,10 @@ from captfctl.model.resources import (
 )
 
 NODE_NAME = "local"
+COMMANDS = "captfctl"
+"""Who writes what a command is given, as through any API server."""
+PARTS = "captfctl-local"
+"""Who writes what a cluster's own controllers and its node write."""
 GRACE_SECONDS = 30.0
 """How long runs may take to end when the control plane goes down with them."""
 STOP_SECONDS = 5.0
@@ -65,7 +71,7 @@ class Part(Protocol):
 class LocalPlane:
     """A control plane for one machine, with everything it keeps under `data`.
 
-    `controllers` makes further parts over the door, started last and stopped first: the manager.
+    `controllers` makes further parts over a door of the manager's, started last and stopped first.
     `environ` is what a pod's processes inherit from (PATH above all). `port` 0 keeps the one of the
     last time, or finds a free one.
     """
@@ -85,7 +91,7 @@ class LocalPlane:
         with contextlib.ExitStack() as undo:
             self.store = EmbeddedStore.open(self.data / STORE, self.clock)
             undo.callback(self.store.close)
-            self.door = self.store.door("captfctl-local")
+            self.door = self.door_of(COMMANDS)
             install(self.door)
             self.agent = self._make_agent()
             self.api = self._make_api()
@@ -99,13 +105,17 @@ class LocalPlane:
                 self._begin(part, undo)
             self.agent.start()
             undo.callback(self._stop_agent)
-            for part in self.controllers(self.door):
+            for part in self.controllers(self.door_of(keys.FIELD_OWNER)):
                 self._begin(part, undo)
             self._undo = undo.pop_all()
 
     def stop(self) -> None:
         """End the runs in order (their pods record how they ended), then everything else."""
         self._undo.close()
+
+    def door_of(self, field_owner: str) -> Door:
+        """A door whose writes are noted as this owner's, as an API server notes them."""
+        return noted_door(self.store, field_owner, self.clock)
 
     @property
     def kubeconfig(self) -> Path:
@@ -122,11 +132,12 @@ class LocalPlane:
         self.agent.stop(STOP_SECONDS)
 
     def _cluster_parts(self) -> Sequence[Part]:
+        door = self.door_of(PARTS)
         return (
-            JobController(self.door, self.clock),
-            Scheduler(self.door, self.clock),
-            GarbageCollector(self.door, self._served, self.clock),
-            CapiStandIn(self.door, self.clock),
+            JobController(door, self.clock),
+            Scheduler(door, self.clock),
+            GarbageCollector(door, self._served, self.clock),
+            CapiStandIn(door, self.clock),
         )
 
     def _served(self) -> list[Resource[Any]]:
@@ -134,7 +145,7 @@ class LocalPlane:
 
     def _make_agent(self) -> NodeAgent:
         return NodeAgent(
-            self.door,
+            self.door_of(PARTS),
             NODE_NAME,
             self.images,
             self.data / NODE,

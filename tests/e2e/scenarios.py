@@ -1,5 +1,6 @@
 """What happens to objects: each function is one story, for any site."""
 
+import json
 import os
 import signal
 from pathlib import Path
@@ -276,6 +277,44 @@ def module_that_never_worked_is_deleted(story: Story) -> None:
     assert story.gone()
     assert story.jobs(Op.DESTROY) == []
     eventually(lambda: nothing_left(story), lambda: f"nothing left: {leftovers(story)}", 30)
+
+
+def manager_writes_under_one_name(story: Story) -> None:
+    """Whatever the manager wrote, to an object or its status, is `captf-manager`'s."""
+    story.create()
+    story.wait_settled()
+    found = {
+        kind: _writers(story, kind, managed)
+        for kind, managed in (
+            ("terraformcluster", False),
+            ("terraformclusteridentity", False),
+            ("job", True),
+            ("secret", True),
+            ("serviceaccount", True),
+            ("rolebinding", True),
+        )
+    }
+    both = {("captf-manager", ""), ("captf-manager", "status")}
+    assert both <= found["terraformcluster"]
+    assert ("captf-manager", "status") in found["terraformclusteridentity"]
+    for kind in ("job", "secret", "serviceaccount", "rolebinding"):
+        assert ("captf-manager", "") in found[kind], kind
+    writers = {name for entries in found.values() for name, _ in entries}
+    assert not {name for name in writers if name.startswith("captfctl")} - {"captfctl-local"}
+    assert found["secret"] == {("captf-manager", "")}
+
+
+def _writers(story: Story, kind: str, managed: bool) -> set[tuple[str, str]]:
+    """Who wrote objects of a kind, and to which subresource, as kubectl shows it."""
+    selector = [f"--selector={keys.MANAGED}=true,!{keys.TFSTATE}"] if managed else []
+    text = story.site.kubectl(
+        "get", kind, "-n", story.namespace, "-o", "json", "--show-managed-fields", *selector
+    )
+    items = json.loads(text)["items"]
+    assert items, kind
+    entries = [item["metadata"].get("managedFields", []) for item in items]
+    assert all(entries), kind
+    return {(e["manager"], e.get("subresource", "")) for es in entries for e in es}
 
 
 def first_apply_fails_half_way(story: Story, gate: Path) -> None:

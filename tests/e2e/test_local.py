@@ -110,6 +110,10 @@ def test_a_cluster_whose_module_never_worked_is_deleted_without_a_destroy(tmp_pa
         site.stop()
 
 
+def test_the_manager_writes_under_one_name(site):
+    scenarios.manager_writes_under_one_name(Story(site, "owner"))
+
+
 def test_the_retry_of_a_failure_comes_after_its_backoff_as_the_second_attempt(site):
     story = Story(site, "retry", subnets=0)
     story.create()

@@ -143,7 +143,7 @@ def test_orphaning_sets_the_dependents_free_first(door: Door) -> None:
 def unheard() -> Iterator[Door]:
     """With a collector that has heard of no Secret since it started."""
     store = new_store()
-    door = NoNewsOfSecrets(store, "garbage-collector")
+    door = NoNewsOfSecrets(store, None)
     with running(GarbageCollector(door, lambda: [CONFIG_MAPS, SECRETS], SystemClock())):
         yield store.door()
     store.close()

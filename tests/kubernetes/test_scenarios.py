@@ -35,5 +35,9 @@ def test_a_killed_terraform_is_a_failure_and_its_lock_is_taken_off(site):
     scenarios.terraform_is_killed_while_it_applies(Story(site, "terraform", seconds=8))
 
 
+def test_the_manager_writes_under_one_name(site):
+    scenarios.manager_writes_under_one_name(Story(site, "owner"))
+
+
 def test_a_module_that_refuses_its_variables_is_told_and_corrected_at_once(site):
     scenarios.module_refuses_its_variables(Story(site, "refused", subnets=0))

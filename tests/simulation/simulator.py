@@ -82,7 +82,7 @@ class Simulation:
         self._depth = 0
         self.metrics = CountingMetrics()
         store = EmbeddedStore.in_memory(self.clock, chance=random.Random(seed))
-        self.door = store.door("captf-manager")
+        self.door = store.door()
         self.runs = Runs(self.door, self.clock, self.rng)
         self.keys: list[Key] = [(f"team-{n}", f"c-{n}") for n in range(objects)]
         self.deleted: set[Key] = set()

@@ -123,7 +123,7 @@ class World:
 
     def __post_init__(self) -> None:
         self.store = EmbeddedStore.in_memory(self.clock)
-        self.door: Door = self.store.door("captf-manager")
+        self.door: Door = self.store.door()
         for document in definitions():
             self.door.create(CRDS.untyped(), copy.deepcopy(document))
         self.writes = Writes(self.door)

@@ -6,10 +6,13 @@ from typing import Any
 
 import msgspec
 
+from captfctl.clock import Clock
+from captfctl.cluster.door import Door
 from captfctl.cluster.errors import BadRequest, Cause, Conflict, Invalid
 from captfctl.embedded.apiserver import field_sets
 from captfctl.embedded.apiserver.field_sets import NOTHING, FieldSet, Path
-from captfctl.embedded.schemas import Node
+from captfctl.embedded.schemas import Node, builtin
+from captfctl.embedded.store import EmbeddedStore, Manage, Served
 from captfctl.model.resource import Document
 
 APPLY = "Apply"
@@ -185,6 +188,30 @@ class FieldManager:
         gone = field_sets.with_named_parents(last, self.type) - kept - _NOBODYS
         pruned: Document = field_sets.without(merged, self.type, gone)
         return pruned
+
+
+def field_manager(served: Served, name: str, now: datetime, subresource: str = "") -> FieldManager:
+    """Writes of `name` to a kind of the store."""
+    resource = served.resource
+    known = builtin.name_of(resource.group, resource.version, resource.kind)
+    return FieldManager(
+        type=served.schema,
+        empty=builtin.unset(known) if known else {},
+        name=name,
+        version=resource.api_version,
+        now=now,
+        subresource=subresource,
+        status=served.status,
+    )
+
+
+def noted_door(store: EmbeddedStore, field_owner: str, clock: Clock) -> Door:
+    """A door in the store's process whose writes are noted as those through the API server are."""
+
+    def track(served: Served, subresource: str) -> Manage:
+        return field_manager(served, field_owner, clock.now(), subresource).track
+
+    return store.door(track)
 
 
 def settled(live: Document | None, new: Document) -> Document:

@@ -10,7 +10,7 @@ from captfctl.cluster.errors import (
     NotFound,
     UnsupportedMediaType,
 )
-from captfctl.embedded.apiserver.apply import FieldManager, settled
+from captfctl.embedded.apiserver.apply import FieldManager, field_manager, settled
 from captfctl.embedded.apiserver.json_patch import json_patch
 from captfctl.embedded.apiserver.replies import (
     JSON,
@@ -23,7 +23,6 @@ from captfctl.embedded.apiserver.replies import (
 from captfctl.embedded.apiserver.requests import ApiRequest, Form, Target
 from captfctl.embedded.apiserver.strategic import strategic_merge
 from captfctl.embedded.apiserver.tables import partial, partial_list, raw_list, table
-from captfctl.embedded.schemas import builtin
 from captfctl.embedded.store import EmbeddedStore, Served, Written, merge_patch
 from captfctl.embedded.store.violations import forbidden, required
 from captfctl.model.resource import Document
@@ -191,17 +190,8 @@ class Resources:
         )
 
     def _manager(self, request: ApiRequest, served: Served, target: Target) -> FieldManager:
-        resource = served.resource
-        name = builtin.name_of(resource.group, resource.version, resource.kind)
-        return FieldManager(
-            type=served.schema,
-            empty=builtin.unset(name) if name else {},
-            name=request.manager,
-            version=resource.api_version,
-            now=self._clock.now(),
-            subresource=target.subresource,
-            status=served.status,
-        )
+        now = self._clock.now()
+        return field_manager(served, request.manager, now, target.subresource)
 
     def _modify(
         self,

@@ -1,6 +1,6 @@
 """The typed door into the store of the same process."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -9,7 +9,14 @@ from captfctl.cluster.door import Page, Propagation, Watch, WatchEvent
 from captfctl.embedded.store.merge import merge_patch
 from captfctl.embedded.store.objects import decode
 from captfctl.embedded.store.registry import Served
-from captfctl.embedded.store.requests import DeleteOptions, ListOptions, WatchOptions, Written
+from captfctl.embedded.store.requests import (
+    DeleteOptions,
+    ListOptions,
+    Manage,
+    WatchOptions,
+    WriteOptions,
+    Written,
+)
 from captfctl.embedded.store.watch import RawWatch
 from captfctl.model.resource import Document, Resource
 
@@ -18,6 +25,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 U = TypeVar("U")
+
+Track = Callable[[Served, str], Manage]
+"""What takes note of who sets which field, for a kind and a subresource."""
 
 
 class TypedWatch(Watch[T]):
@@ -44,11 +54,14 @@ class TypedWatch(Watch[T]):
 
 
 class EmbeddedDoor:
-    """Implements `captfctl.cluster.door.Door`. `field_owner` is the writer's name."""
+    """Implements `captfctl.cluster.door.Door`. `track` takes note of what each write sets."""
 
-    def __init__(self, store: "EmbeddedStore", field_owner: str) -> None:
+    def __init__(self, store: "EmbeddedStore", track: Track | None) -> None:
         self._store = store
-        self.field_owner = field_owner
+        self._track = track
+
+    def _options(self, served: Served, subresource: str = "") -> WriteOptions:
+        return WriteOptions(manage=self._track(served, subresource) if self._track else None)
 
     def _served(self, resource: Resource[Any]) -> Served:
         return self._store.registry.find(resource.group, resource.version, resource.plural)
@@ -105,7 +118,9 @@ class EmbeddedDoor:
         document = decode(resource.encode(obj))
         metadata = document.get("metadata") or {}
         place = namespace or metadata.get("namespace", "")
-        return self._typed(resource, self._store.create(self._served(resource), document, place))
+        served = self._served(resource)
+        written = self._store.create(served, document, place, self._options(served))
+        return self._typed(resource, written)
 
     def create_subresource(
         self,
@@ -124,13 +139,14 @@ class EmbeddedDoor:
 
     def update(self, resource: Resource[T], obj: T, *, subresource: str = "") -> T:
         document = decode(resource.encode(obj))
-        metadata = document["metadata"]
+        metadata, served = document["metadata"], self._served(resource)
         written = self._store.modify(
-            self._served(resource),
+            served,
             metadata.get("name", ""),
             metadata.get("namespace", ""),
             # A repeated attempt needs the document as it was: reading it drops what is unknown.
             lambda _current: decode(resource.encode(obj)),
+            self._options(served, subresource),
             subresource=subresource,
         )
         return self._typed(resource, written)
@@ -153,8 +169,10 @@ class EmbeddedDoor:
             merged: Document = merge_patch(current, wanted)
             return merged
 
+        served = self._served(resource)
+        options = self._options(served, subresource)
         written = self._store.modify(
-            self._served(resource), name, namespace, change, subresource=subresource
+            served, name, namespace, change, options, subresource=subresource
         )
         return self._typed(resource, written)
 

@@ -15,6 +15,7 @@ IN_PROCESS: Mapping[str, Any] = {
 """Who writes through a door in the process of the store."""
 
 Manage = Callable[[Document | None, Document], Document]
+"""Takes note of who set which field, in the stored object's place-taker."""
 
 
 class FieldValidation(StrEnum):

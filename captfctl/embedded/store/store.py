@@ -9,7 +9,7 @@ from captfctl.cluster.door import Door
 from captfctl.cluster.errors import NotFound
 from captfctl.embedded.store import reads, writes
 from captfctl.embedded.store.cleanup import DefinitionCleanup
-from captfctl.embedded.store.door import EmbeddedDoor
+from captfctl.embedded.store.door import EmbeddedDoor, Track
 from captfctl.embedded.store.engine import LOG_LIMIT, Engine
 from captfctl.embedded.store.expiry import EventExpiry, expires
 from captfctl.embedded.store.journal import Journal, NoJournal, SqliteJournal
@@ -99,9 +99,9 @@ class EmbeddedStore:
         """End all watches and release the directory. Later calls raise `Unavailable`."""
         self._engine.close()
 
-    def door(self, field_owner: str = "captfctl") -> Door:
-        """The typed door. `field_owner` names the writer where a server keeps note of it."""
-        return EmbeddedDoor(self, field_owner)
+    def door(self, track: Track | None = None) -> Door:
+        """The typed door. `track` keeps note of its writes in `metadata.managedFields`."""
+        return EmbeddedDoor(self, track)
 
     @property
     def registry(self) -> Registry:
