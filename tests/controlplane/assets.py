@@ -64,6 +64,10 @@ CLUSTER = frozenset(
 """What a control plane with Cluster API consists of."""
 
 
+GO_CLIENT = Tool("go-client", "go-client", ".", "the calls of Kubernetes' Go clients")
+"""Built on its own: it is tried against the embedded API server, too."""
+
+
 class AssetsMissingError(Exception):
     """Some binaries are neither there nor can they be built: which, and what they are for."""
 
@@ -89,6 +93,8 @@ def _module_cache(module: str) -> Path:
     digest = hashlib.sha256()
     for name in ("go.mod", "go.sum"):
         digest.update((HERE / module / name).read_bytes())
+    for source in sorted((HERE / module).glob("*.go")):
+        digest.update(source.read_bytes())
     return cache_root() / f"{module}-{digest.hexdigest()[:12]}"
 
 
@@ -131,7 +137,7 @@ def build(needed: Collection[str] = ALL) -> Assets:
     lacking = _lacking(needed)
     if lacking and shutil.which("go") is None:
         raise AssetsMissingError(_explain(lacking))
-    with _one_builder():
+    with _one_builder("lock"):
         for tool in _lacking(needed):
             _build_tool(tool)
         _copy_cluster_api_crds()
@@ -140,10 +146,23 @@ def build(needed: Collection[str] = ALL) -> Assets:
     return find(needed)
 
 
+def go_client() -> Path:
+    """The program, built when it is not there yet. Raises `AssetsMissingError`."""
+    if _existing(GO_CLIENT) is None:
+        if shutil.which("go") is None:
+            raise AssetsMissingError("Kubernetes' Go clients are tried where Go is on PATH")
+        with _one_builder(f"{GO_CLIENT.module}.lock"):
+            if _existing(GO_CLIENT) is None:
+                _build_tool(GO_CLIENT)
+    found = _existing(GO_CLIENT)
+    assert found is not None
+    return found
+
+
 @contextmanager
-def _one_builder() -> Iterator[None]:
+def _one_builder(name: str) -> Iterator[None]:
     cache_root().mkdir(parents=True, exist_ok=True)
-    with (cache_root() / "lock").open("w") as lock:
+    with (cache_root() / name).open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 

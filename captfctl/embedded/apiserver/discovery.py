@@ -10,6 +10,7 @@ from captfctl.embedded.store import Registry, Served
 from captfctl.model.resource import Document
 
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+_ONE_BY_ONE = tuple(verb for verb in VERBS if verb != "deletecollection")
 HEALTH = ("/healthz", "/livez", "/readyz")
 STATUS_VERBS = ("get", "patch", "update")
 
@@ -100,7 +101,7 @@ def _entry(served: Served) -> Entry:
         served.singular,
         resource.kind,
         resource.namespaced,
-        VERBS,
+        VERBS if served.strategy.deletes_collections else _ONE_BY_ONE,
         served.short_names,
         served.categories,
         tuple(subresources),

@@ -68,7 +68,7 @@ class Resources:
                 return self.patch(request, served, target)
             case "DELETE", True if not target.subresource:
                 return self.delete(request, served, target)
-            case "DELETE", False:
+            case "DELETE", False if served.strategy.deletes_collections:
                 return self.delete_collection(request, served, target)
         raise MethodNotAllowed(f"{request.method} is not possible for {request.path}")
 

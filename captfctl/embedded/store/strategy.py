@@ -20,6 +20,8 @@ class Strategy:
     name_rule = NameRule.SUBDOMAIN
     has_status = False
     has_generation = False
+    deletes_collections = True
+    """Several objects can be deleted by one request."""
     unconditional_update = True
     """A replacement without a resourceVersion is accepted."""
     subresources: frozenset[str] = frozenset()

@@ -17,6 +17,7 @@ class NamespaceStrategy(Typed):
 
     name_rule = NameRule.LABEL
     has_status = True
+    deletes_collections = False
     subresources = frozenset(["finalize"])
 
     def prepare_create(self, document: Document, now: datetime) -> None:
