@@ -145,6 +145,13 @@ class Story:
     def no_lease_left(self) -> bool:
         return not self.door.list(LEASES, self.namespace, labels=keys.LEASE).items
 
+    def namespace_gone(self) -> bool:
+        try:
+            self.door.get(NAMESPACES, self.namespace)
+        except NotFound:
+            return True
+        return False
+
     def gone(self) -> bool:
         try:
             self.cluster()
@@ -154,6 +161,28 @@ class Story:
 
     def close(self) -> None:
         self.door.close()
+
+
+def namespace_is_deleted_first(story: Story) -> None:
+    """Nothing can be destroyed there any more: it is said, and the way out works."""
+    story.create()
+    story.wait_settled()
+    story.door.delete(NAMESPACES, story.namespace)
+
+    def told() -> bool:
+        found = story.condition("ApplyJobSucceeded")
+        return found is not None and found.reason == "NamespaceTerminating"
+
+    eventually(told, lambda: f"it is said: {story.explain()}", 90)
+    found = story.condition("ApplyJobSucceeded")
+    assert found is not None
+    assert "Retain" in found.message
+    assert story.state().resources > 0
+    story.door.patch(
+        TERRAFORM_CLUSTERS, NAME, story.namespace, {"spec": {"deletionPolicy": "Retain"}}
+    )
+    eventually(story.gone, lambda: f"it is released: {story.explain()}", 60)
+    eventually(story.namespace_gone, "the namespace is gone", 60)
 
 
 def lives_and_dies(story: Story) -> None:

@@ -69,6 +69,10 @@ def test_the_quick_start_can_be_deleted_as_it_was_applied(site, tmp_path, local)
     assert not site.processes()
 
 
+def test_a_namespace_that_is_deleted_first_says_what_can_be_done(site):
+    scenarios.namespace_is_deleted_first(Story(site, "doomed"))
+
+
 def test_a_killed_control_plane_goes_on_with_the_run_it_had(site):
     scenarios.manager_is_killed_while_terraform_applies(Story(site, "crash", seconds=10))
 

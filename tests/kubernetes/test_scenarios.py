@@ -19,6 +19,10 @@ def test_a_cluster_lives_and_dies_and_leaves_nothing_behind(site):
     scenarios.lives_and_dies(Story(site, "life"))
 
 
+def test_a_namespace_that_is_deleted_first_says_what_can_be_done(site):
+    scenarios.namespace_is_deleted_first(Story(site, "doomed"))
+
+
 def test_a_killed_manager_adopts_the_run_it_had(site):
     scenarios.manager_is_killed_while_terraform_applies(Story(site, "crash", seconds=8))
 
