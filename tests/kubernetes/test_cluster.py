@@ -1,5 +1,6 @@
 """`make cluster`: what a contributor gets, from its first line to Ctrl-C."""
 
+import os
 import signal
 import sys
 from pathlib import Path
@@ -26,8 +27,7 @@ def test_a_cluster_runs_the_quick_start_until_ctrl_c_and_leaves_nothing(tmp_path
         jobs = kubectl(kubeconfig, "get", "jobs", "-o", "name").split()
         assert "Apply complete!" in kubectl(kubeconfig, "logs", jobs[0])
     finally:
-        cluster.signal(signal.SIGINT)
-        code = cluster.wait(100)
+        code = end(cluster)
 
     assert code == 0, cluster.output()
     folder = kubeconfig.parents[1]
@@ -35,7 +35,7 @@ def test_a_cluster_runs_the_quick_start_until_ctrl_c_and_leaves_nothing(tmp_path
     assert not [line for _, line in command_lines() if str(folder) in line]
 
 
-def test_without_a_manager_the_command_that_starts_one_is_told(tmp_path):
+def test_without_a_manager_its_command_is_told_and_a_part_that_ends_ends_it_all(tmp_path):
     cluster = Captfctl(tmp_path / "cluster.log", "--without-manager", command=COMMAND)
     cluster.launch()
     try:
@@ -48,10 +48,21 @@ def test_without_a_manager_the_command_that_starts_one_is_told(tmp_path):
         manager = Captfctl(tmp_path / "manager.log", command=words[program:], **environment)
         manager.start("manager started")
         assert manager.terminate() == 0
+        folder = str(kubeconfig.parent)
+        scheduler = [pid for pid, s in command_lines() if "kube-scheduler" in s and folder in s]
+        os.kill(scheduler[0], signal.SIGKILL)
+        assert cluster.wait(100) == 1
     finally:
-        cluster.signal(signal.SIGINT)
-        assert cluster.wait(100) == 0
+        end(cluster)
+    assert "kube-scheduler ended by itself" in cluster.output()
     assert not kubeconfig.exists()
+
+
+def end(cluster: Captfctl) -> int:
+    """Ctrl-C, unless it ended by itself; the exit code."""
+    if cluster.alive:
+        cluster.signal(signal.SIGINT)
+    return cluster.wait(100)
 
 
 def exported(cluster: Captfctl) -> Path:
