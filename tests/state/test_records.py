@@ -12,8 +12,11 @@ from captfctl.model.terraform import IdentityKind
 from captfctl.terraform.state.records import (
     Records,
     RunInputs,
+    mark_adopted,
     mark_applied,
     mark_may_have_applied,
+    mark_promoted,
+    mark_restored,
     read_records,
     record_interrupted,
     write_applied,
@@ -109,6 +112,25 @@ def test_marks_are_written_only_when_they_change():
     mark_applied(door, world.owner)
     mark_may_have_applied(door, world.owner, "another-job")
     assert not WRITES & set(calls)
+
+
+@pytest.mark.parametrize(
+    "ended",
+    [
+        lambda door, owner: mark_promoted(door, owner, newest=True, answers_interrupted=""),
+        mark_restored,
+        mark_adopted,
+    ],
+    ids=["applied", "restored", "adopted"],
+)
+def test_a_first_apply_is_one_until_something_else_made_the_state(ended):
+    world = World()
+    write_attempt(world.door, world.owner, INPUTS, first_apply=True)
+    write_attempt(world.door, world.owner, replace(INPUTS, job="j2"))  # its retry
+    assert read_records(world.door, world.owner).first_apply_unfinished
+    ended(world.door, world.owner)
+    write_attempt(world.door, world.owner, replace(INPUTS, job="j3"))
+    assert not read_records(world.door, world.owner).first_apply_unfinished
 
 
 def test_marks_without_a_record_are_tolerated():
