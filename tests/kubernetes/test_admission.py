@@ -60,7 +60,9 @@ def put(door: LiveDoor, resource, base: dict[str, Any], change: dict[str, Any]) 
 
 ACCEPTED = {
     "as little as possible": {},
-    "an image of 512 characters": {"source": {"image": "a" * 512}},
+    "an image whose name has 255 characters": {
+        "source": {"image": f"example.com/{'a' * 243}:v1@sha256:{'0' * 64}"}
+    },
     "an endpoint with host and port (3)": {"controlPlaneEndpoint": {"host": "a", "port": 6443}},
     "an empty endpoint": {"controlPlaneEndpoint": {}},
     "a lock timeout of zero (19)": {"jobs": {"lockTimeoutSeconds": 0}},
@@ -83,6 +85,10 @@ REFUSED = {
     ),
     "no source": ({"source": None}, "spec.source"),
     "no image (6)": ({"source": {"image": ""}}, "spec.source.image"),
+    "an image whose name has 256 characters": (
+        {"source": {"image": f"example.com/{'a' * 244}:v1"}},
+        "spec.source.image",
+    ),
     "an image of 513 characters": ({"source": {"image": "a" * 513}}, "spec.source.image"),
     "an unknown pull policy": (
         {"source": {"imagePullPolicy": "Sometimes"}},
