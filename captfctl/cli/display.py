@@ -12,6 +12,7 @@ _MARKS = {
     Standing.WORKING: "",
     Standing.WAITING: "waits",
     Standing.FAILED: "failed",
+    Standing.LACKING: "cannot run here",
 }
 
 

@@ -10,9 +10,10 @@ from captfctl.cli.settled import Standing, Verdict, verdict
 from captfctl.clock import Clock
 from captfctl.cluster.door import Door
 from captfctl.controller import Handler, Informer
-from captfctl.model.core import Event
+from captfctl.model import keys
+from captfctl.model.core import Event, Pod
 from captfctl.model.events import EventReason
-from captfctl.model.resources import EVENTS, TERRAFORM_CLUSTERS
+from captfctl.model.resources import EVENTS, PODS, TERRAFORM_CLUSTERS
 from captfctl.model.terraform import TerraformCluster
 
 Key = tuple[str, str]
@@ -28,6 +29,11 @@ _QUIET: frozenset[str] = frozenset(
 PATIENCE_SECONDS = 5.0
 """How long a gate may be closed before it counts as waiting for a person: its owner, identity or
 Secret may have been created a moment after it."""
+
+
+def _job_of(pod: Pod) -> Key:
+    """Namespace and name of the pod's Job."""
+    return pod.metadata.namespace, pod.metadata.labels.get(keys.JOB_NAME, "")
 
 
 class Display(Protocol):
@@ -67,6 +73,7 @@ class Follower:
         self._began = self.clock.monotonic()
         self._open = set(self.keys)
         self._since: dict[Key, tuple[Verdict, float]] = {}
+        self._pods: dict[Key, Pod] = {}
         self._told_before = {event.metadata.uid for event in self.door.list(EVENTS).items}
 
     def until_settled(self, timeout: float) -> dict[Key, Verdict]:
@@ -74,24 +81,36 @@ class Follower:
         verdicts = {key: Verdict(Standing.WORKING, "not looked at yet") for key in self._open}
 
         def judge(key: Key, cluster: TerraformCluster | None) -> bool:
-            new = Verdict(Standing.WORKING, "is gone") if cluster is None else verdict(cluster)
-            verdicts[key] = new
-            return self._final(key, new)
+            gone = Verdict(Standing.WORKING, "is gone")
+            verdicts[key] = gone if cluster is None else self._verdict(cluster)
+            return self._final(key, verdicts[key])
 
         self._run(timeout, judge)
         return verdicts
 
-    def until_gone(self, timeout: float) -> set[Key]:
-        """Which objects still exist after `timeout` seconds; empty as soon as all are gone."""
-        left = set(self._open)
+    def until_gone(self, timeout: float) -> dict[Key, Verdict]:
+        """The objects that still exist after `timeout` seconds, or whose Jobs cannot start; empty
+        as soon as all are gone."""
+        left = {key: Verdict(Standing.WORKING, "still exists") for key in self._open}
 
         def judge(key: Key, cluster: TerraformCluster | None) -> bool:
             if cluster is None:
-                left.discard(key)
-            return cluster is None
+                left.pop(key, None)
+                return True
+            if not cluster.deleting:
+                return False  # the deletion is not seen yet
+            left[key] = self._verdict(cluster)
+            return self._final(key, left[key])
 
         self._run(timeout, judge)
         return left
+
+    def _verdict(self, cluster: TerraformCluster) -> Verdict:
+        active = cluster.status.active_job
+        if active is None:
+            return verdict(cluster)
+        job = (cluster.metadata.namespace, active.name)
+        return verdict(cluster, [pod for pod in list(self._pods.values()) if _job_of(pod) == job])
 
     def _run(self, timeout: float, judge: Callable[[Key, TerraformCluster | None], bool]) -> None:
         deadline = self._began + timeout
@@ -149,7 +168,15 @@ class Follower:
             )
         )
         events.add_handler(Handler(on_add=self._happened))
-        informers = (objects, events)
+        pods = Informer(self.door, PODS, self.clock)
+        pods.add_handler(
+            Handler(
+                on_add=self._pod_seen,
+                on_update=lambda _, new: self._pod_seen(new),
+                on_delete=self._pod_gone,
+            )
+        )
+        informers = (objects, events, pods)
         for informer in informers:
             informer.start()
         try:
@@ -165,6 +192,12 @@ class Follower:
     def _seen(self, cluster: TerraformCluster) -> None:
         if cluster.key in self._open:
             self._inbox.put((cluster.key, cluster))
+
+    def _pod_seen(self, pod: Pod) -> None:
+        self._pods[pod.key] = pod
+
+    def _pod_gone(self, pod: Pod) -> None:
+        self._pods.pop(pod.key, None)
 
     def _happened(self, event: Event) -> None:
         about = event.regarding

@@ -1,5 +1,6 @@
 """`captfctl reconcile --local` and `captfctl delete --local`: whole lives of objects, here."""
 
+import os
 import sys
 from collections.abc import Iterable
 from functools import partial
@@ -17,8 +18,9 @@ from captfctl.clock import SystemClock
 from captfctl.cluster.apply import apply
 from captfctl.cluster.door import Door
 from captfctl.cluster.errors import NotFound
+from captfctl.embedded.agent.settings import inherited_environment
 from captfctl.embedded.described import BadInput, DescribedSet, Violation
-from captfctl.embedded.images import ImageTable, has_module_files
+from captfctl.embedded.images import ImageStore, ImageTable, PullError, has_module_files
 from captfctl.errors import EnvironmentFault
 from captfctl.model.resources import TERRAFORM_CLUSTERS
 
@@ -30,6 +32,7 @@ _EXITS = {
     Standing.WORKING: EXIT_TIMEOUT,
     Standing.WAITING: EXIT_WAITING,
     Standing.FAILED: EXIT_FAILED,
+    Standing.LACKING: EnvironmentFault.exit_code,
 }
 
 
@@ -43,7 +46,7 @@ def reconcile_local(files: list[str], data: Path | None, images: Path | None, ti
     home = data_dir(data)
     table = images_that_count(home, images)
     described = read_objects(files, known_kinds(clock))
-    _check_images(described, table)
+    _check_images(described, table, runs_here=not running_here(home))
     ending = end_requested()
     check = partial(_check_going_on, ending, home)
     with local_session(home, table, clock) as door:
@@ -56,8 +59,7 @@ def reconcile_local(files: list[str], data: Path | None, images: Path | None, ti
         finally:
             display.close()
     _summarize(verdicts)
-    worst = max((verdict.standing for verdict in verdicts.values()), default=Standing.READY)
-    return _EXITS[worst]
+    return _exit_code(verdicts.values())
 
 
 def delete_local(files: list[str], data: Path | None, images: Path | None, timeout: str) -> int:
@@ -79,9 +81,12 @@ def delete_local(files: list[str], data: Path | None, images: Path | None, timeo
             display.close()
         if not left:
             _delete(door, reversed(described.objects))
-    for key in sorted(left):
-        print(f"{name_of(key)} still exists", file=sys.stderr)
-    return EXIT_TIMEOUT if left else 0
+    _summarize(left)
+    return _exit_code(left.values())
+
+
+def _exit_code(verdicts: Iterable[Verdict]) -> int:
+    return _EXITS[max((verdict.standing for verdict in verdicts), default=Standing.READY)]
 
 
 def _check_going_on(ending: EndRequest, home: Path) -> None:
@@ -104,29 +109,41 @@ def _keys(described: DescribedSet) -> list[Key]:
     ]
 
 
-def _check_images(described: DescribedSet, table: ImageTable) -> None:
-    """An image that nothing stands for would be waited for until its Job's deadline."""
-    violations = []
+def _check_images(described: DescribedSet, table: ImageTable, *, runs_here: bool) -> None:
+    """An image that cannot be had would be waited for.
+
+    `runs_here`: runs get their runtime from this process's surroundings, not those of another.
+    """
+    path = inherited_environment(os.environ).get("PATH", os.defpath)
+    store = ImageStore(table, Path(), path)
+    violations, faults = [], []
     for item in described:
         if item.resource.kind == TERRAFORM_CLUSTERS.kind:
             reference = item.document["spec"]["source"]["image"]
-            wrong = _image_problem(table, reference)
-            if wrong:
+            problem = _image_problem(store, table, reference)
+            if problem is not None and problem.of_this_machine:
+                faults.append(problem)
+            elif problem is not None:
                 field = "spec.source.image"
+                wrong = "; ".join(filter(None, (str(problem), problem.do)))
                 violations.append(Violation(item.place(field), wrong, field))
     if violations:
         raise BadInput(violations)
+    if faults and runs_here:
+        raise EnvironmentFault(faults[0].what, why=faults[0].why, do=faults[0].do)
 
 
-def _image_problem(table: ImageTable, reference: str) -> str:
+def _image_problem(store: ImageStore, table: ImageTable, reference: str) -> PullError | None:
     if "@sha256:" in reference:
-        return ""  # kept by digest when it first ran, whatever the table says now
+        return None  # kept by digest when it first ran, whatever the table says now
+    try:
+        store.check(reference)
+    except PullError as problem:
+        return problem
     entry = table.entry(reference)
-    if entry is None:
-        return f"unknown image '{reference}': {table.how_to_add(reference)}"
-    if not has_module_files(entry.module):
-        return f"image '{reference}': its module {entry.module} has no file ending in .tf"
-    return ""
+    if entry is not None and not has_module_files(entry.module):
+        return PullError(f"image {reference}: its module {entry.module} has no file ending in .tf")
+    return None
 
 
 def _apply(door: Door, described: DescribedSet, ending: EndRequest) -> None:

@@ -1,12 +1,15 @@
 """When an object needs no more watching: pure, from its conditions."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 
 from captfctl.model import reasons
 from captfctl.model.conditions import FALSE, TRUE, Type, find
+from captfctl.model.core import Pod
 from captfctl.model.meta import Condition
 from captfctl.model.terraform import TerraformCluster
+from captfctl.runs.stuck import PULL_REASONS, told_by_node
 
 
 class Standing(IntEnum):
@@ -16,6 +19,8 @@ class Standing(IntEnum):
     WORKING = 1
     WAITING = 2
     FAILED = 3
+    LACKING = 4
+    """This machine cannot run what is due."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +46,14 @@ _GATES = (
 )
 
 
-def verdict(cluster: TerraformCluster) -> Verdict:
-    """How a TerraformCluster stands (`WORKING` while anything is still on its way)."""
+def verdict(cluster: TerraformCluster, pods: Iterable[Pod] = ()) -> Verdict:
+    """How a TerraformCluster stands (`WORKING` while anything is still on its way).
+
+    `pods` are those of its active Job.
+    """
     status = cluster.status
+    if status.active_job is not None and (stuck := _stuck(status.active_job.name, pods)):
+        return stuck
     if cluster.deleting:
         return Verdict(Standing.WORKING, "is being deleted")
     if status.observed_generation != cluster.metadata.generation:
@@ -55,6 +65,25 @@ def verdict(cluster: TerraformCluster) -> Verdict:
         if found is not None:
             return found
     return Verdict(Standing.WORKING)
+
+
+# What a node says of a container that it cannot start, and who can change that.
+_UNSTARTED = {
+    **dict.fromkeys(PULL_REASONS, Standing.WAITING),
+    "CreateContainerConfigError": Standing.WAITING,
+    "CreateContainerError": Standing.LACKING,
+}
+
+
+def _stuck(job: str, pods: Iterable[Pod]) -> Verdict | None:
+    """What keeps a Job from starting, as the node says it; None when it says nothing."""
+    for pod in pods:
+        for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+            waiting = status.state.waiting if status.state else None
+            if waiting is not None and waiting.reason in _UNSTARTED:
+                why = f"Job {job} cannot start: {told_by_node(waiting)}"
+                return Verdict(_UNSTARTED[waiting.reason], why, patience=True)
+    return None
 
 
 def _get(cluster: TerraformCluster, kind: Type) -> Condition | None:

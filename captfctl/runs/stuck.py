@@ -71,10 +71,13 @@ def why_waiting(door: Door, job: Job) -> str:
         for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
             waiting = status.state.waiting if status.state else None
             if waiting and waiting.reason in PULL_REASONS | _CONFIG_REASONS:
-                # Later it says that it backs off; the cause stays the same.
-                problem = waiting.message.rpartition("ErrImagePull: ")[2]
-                return f"container {status.name}: {cut(problem or waiting.reason, _MESSAGE_MAX)}"
+                return f"container {status.name}: {cut(told_by_node(waiting), _MESSAGE_MAX)}"
     return ""
+
+
+def told_by_node(waiting: ContainerStateWaiting) -> str:
+    """Why a container does not start. A node that backs off repeats the cause, which stays."""
+    return waiting.message.rpartition("ErrImagePull: ")[2] or waiting.reason
 
 
 def remove_unstarted(door: Door, job: Job, unlist: Callable[[], None]) -> bool:

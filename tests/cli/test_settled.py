@@ -1,8 +1,17 @@
 """When an object needs no more watching."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from captfctl.cli.settled import Standing, verdict
+from captfctl.model.core import (
+    ContainerState,
+    ContainerStateWaiting,
+    ContainerStatus,
+    Pod,
+    PodStatus,
+)
 from captfctl.model.meta import Condition, ObjectMeta
 from captfctl.model.status import ActiveJob
 from captfctl.model.terraform import (
@@ -43,6 +52,46 @@ def test_ready_with_everything_applied_is_settled():
 
 def test_a_newer_spec_is_not_settled_yet():
     assert not verdict(cluster(generation=2)).settled
+
+
+def pod(reason, message="", *, init=""):
+    waiting = ContainerState(waiting=ContainerStateWaiting(reason=reason, message=message))
+    first = ContainerState(waiting=ContainerStateWaiting(reason=init)) if init else None
+    return Pod(
+        status=PodStatus(
+            init_container_statuses=[ContainerStatus(name="runner", state=first)],
+            container_statuses=[ContainerStatus(name="source", state=waiting)],
+        )
+    )
+
+
+@pytest.mark.parametrize("deleting", [False, True])
+@pytest.mark.parametrize(
+    ("reason", "standing"),
+    [
+        ("ErrImagePull", Standing.WAITING),
+        ("ImagePullBackOff", Standing.WAITING),
+        ("InvalidImageName", Standing.WAITING),
+        ("CreateContainerConfigError", Standing.WAITING),
+        ("CreateContainerError", Standing.LACKING),
+        ("ContainerCreating", Standing.WORKING),
+        ("PodInitializing", Standing.WORKING),
+    ],
+)
+def test_a_job_that_cannot_start_is_told_by_what_its_node_says(reason, standing, deleting):
+    waits = cluster(active="captf-c-c-apply-a1-000000")
+    waits.metadata.deletion_timestamp = datetime.now(UTC) if deleting else None
+    found = verdict(waits, [pod(reason, "because of this")])
+
+    assert found.standing is standing
+    assert ("because of this" in found.why) is (standing is not Standing.WORKING)
+    assert found.patience is (standing is not Standing.WORKING)
+
+
+def test_an_init_container_that_cannot_start_counts_too():
+    found = verdict(cluster(active="j"), [pod("PodInitializing", init="CreateContainerError")])
+
+    assert found.standing is Standing.LACKING
 
 
 def test_a_running_job_is_not_settled():
