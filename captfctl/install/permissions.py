@@ -80,7 +80,7 @@ MANAGER = (
     Permission(
         "coordination.k8s.io",
         ("leases",),
-        ("create", "delete", "get", "list", "update"),
+        ("create", "delete", "get", "list", "update", "watch"),
         "one run per object, the operation gate, the state lock",
     ),
     Permission("events.k8s.io", ("events",), ("create",), "what happened, for people"),

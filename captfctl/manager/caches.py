@@ -12,14 +12,16 @@ from captfctl.cluster.errors import ApiError, Forbidden, NotFound
 from captfctl.controller import Informer
 from captfctl.model import keys, names
 from captfctl.model.capi import Cluster
-from captfctl.model.core import Job, RoleBinding, ServiceAccount
-from captfctl.model.meta import ApiObject
+from captfctl.model.core import Job, Lease, RoleBinding, ServiceAccount
+from captfctl.model.identity import TerraformClusterIdentity
+from captfctl.model.meta import ApiObject, PartialObject
 from captfctl.model.owner import Owner
 from captfctl.model.resource import Resource
 from captfctl.model.resources import (
     CLUSTERS,
     CONFIG_MAPS,
     JOBS,
+    LEASES,
     NAMESPACES,
     ROLE_BINDINGS,
     SECRETS,
@@ -35,6 +37,7 @@ from captfctl.reconcile.cache import copied_identity, users_of_copy
 from captfctl.runs.jobs import is_finished
 from captfctl.runs.reader import slim
 from captfctl.settings import ManagerSettings
+from captfctl.terraform.contract.variables import SourceKind
 
 BY_OWNER = "owner"
 BY_CLUSTER = "cluster"
@@ -48,6 +51,7 @@ BY_USER = "user"
 
 _MANAGED = f"{keys.MANAGED}={keys.TRUE}"
 _IN_USE = f"{keys.IDENTITY_IN_USE}={keys.TRUE}"
+_STATE_LOCKS = f"{_MANAGED},{keys.TFSTATE}={keys.TRUE}"
 _VARIABLES = f"{keys.VARIABLES}={keys.TRUE}"
 _STRAY = f"{keys.TFSTATE}={keys.TRUE},{keys.TFSTATE_SUFFIX},{keys.MANAGED}!={keys.TRUE}"
 
@@ -155,6 +159,7 @@ class Caches:
             SECRETS.metadata_only(), labels=_STRAY, indexes={BY_STATE: _state_index}
         )
         self.local_secrets = self._informer(SECRETS.metadata_only(), labels=_IN_USE)
+        self.state_locks = self._informer(LEASES, labels=_STATE_LOCKS)
         self.service_accounts = self._informer(SERVICE_ACCOUNTS, labels=_MANAGED)
         self.role_bindings = self._informer(ROLE_BINDINGS, labels=_MANAGED)
         self.variable_secrets = self._informer(SECRETS.metadata_only(), labels=_VARIABLES)
@@ -264,13 +269,29 @@ class InformerReader:
         with self._lock:
             self._written[obj.key] = obj
 
-    def state_secrets(self, owner: Owner) -> Sequence[str]:
+    def secret(self, namespace: str, name: str) -> PartialObject | None:
+        return self._caches.secrets.get(namespace, name)
+
+    def state_secrets(self, owner: Owner) -> Sequence[PartialObject]:
         value = f"{owner.namespace}/{owner.suffix}"
-        found = [
-            *self._caches.secrets.keys_by_index(BY_STATE, value),
-            *self._caches.stray_chunks.keys_by_index(BY_STATE, value),
+        return [
+            *self._caches.secrets.by_index(BY_STATE, value),
+            *self._caches.stray_chunks.by_index(BY_STATE, value),
         ]
-        return [name for _, name in found]
+
+    def state_lock(self, owner: Owner) -> Lease | None:
+        return self._caches.state_locks.get(owner.namespace, names.state_lock(owner.suffix))
+
+    def identity(self, name: str) -> TerraformClusterIdentity | None:
+        return self._caches.identities.get("", name)
+
+    def namespace(self, name: str) -> PartialObject | None:
+        return self._caches.namespaces.get("", name)
+
+    def variables(self, kind: SourceKind, namespace: str, name: str) -> PartialObject | None:
+        caches = self._caches
+        informer = caches.variable_secrets if kind is SourceKind.SECRET else caches.variable_maps
+        return informer.get(namespace, name)
 
     def copied_identities(self, owner: Owner) -> Sequence[str]:
         found = self._caches.secrets.by_index(BY_USER, owner.uid)

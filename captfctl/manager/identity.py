@@ -79,6 +79,7 @@ class IdentityReconciler:
             return conditions.set_reason(IdentityReady.IN_USE, self._users(identity))
         ref = identity.spec.secret_ref
         secret = find(self._door, SECRETS, ref.namespace, ref.name) if ref else None
+        identity.status.secret_version = secret.metadata.resource_version if secret else ""
         where = f"{ref.namespace}/{ref.name}" if ref else "no Secret is named"
         if secret is None:
             return conditions.set_reason(IdentityReady.SECRET_NOT_FOUND, where)

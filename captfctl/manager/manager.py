@@ -9,7 +9,6 @@ from prometheus_client import CollectorRegistry
 
 from captfctl.clock import Clock
 from captfctl.cluster.door import Door
-from captfctl.cluster.reads import SharedReads
 from captfctl.controller import Controller, ElectionSettings, LeaderElector, Result, WorkQueue
 from captfctl.errors import CaptfError
 from captfctl.manager import diagnostics
@@ -35,9 +34,6 @@ GRACEFUL_SHUTDOWN = 20.0
 
 CLUSTERS = "terraformcluster"
 IDENTITIES = "terraformclusteridentity"
-
-_READ_AHEAD = 8
-"""Reads at a time for passes that somebody waits for; each has about six to begin."""
 
 log = logging.getLogger(__name__)
 
@@ -108,7 +104,6 @@ class Manager:
             self._sweeper.stop(self._left(until))
             self._recorder.stop(self._left(until, least=0.5))
             self._caches.stop(self._left(until, least=0.5))
-            self._reads.close()
             for server in self._servers.values():
                 server.stop()
             self._ended.set()
@@ -140,7 +135,6 @@ class Manager:
 
     def _make_controllers(self) -> list[Controller[Key]]:
         reader = InformerReader(self._caches)
-        self._reads = SharedReads(threads=_READ_AHEAD)
         env = Env(
             door=self._door,
             cache=reader,
@@ -149,7 +143,6 @@ class Manager:
             recorder=self._recorder,
             metrics=PrometheusMetrics(self.registry, self._caches.running_jobs),
             random_bytes=os.urandom,
-            shared=self._reads,
         )
         identities = IdentityReconciler(self._door, self._caches, self._clock, self._recorder)
 

@@ -52,7 +52,9 @@ def connect_clusters(caches: Caches, queue: WorkQueue[Key]) -> None:
         Handler(
             on_add=wakes(lambda obj: indexed(BY_IDENTITY, obj.metadata.name)),
             on_update=lambda old, new: (
-                wake(indexed(BY_IDENTITY, new.metadata.name)) if _spec_changed(old, new) else None
+                wake(indexed(BY_IDENTITY, new.metadata.name))
+                if _credentials_changed(old, new)
+                else None
             ),
             on_delete=wakes(lambda obj: indexed(BY_IDENTITY, obj.metadata.name)),
         )
@@ -146,8 +148,10 @@ def _depended_on(cluster: Cluster) -> tuple[object, ...]:
     )
 
 
-def _spec_changed(old: TerraformClusterIdentity, new: TerraformClusterIdentity) -> bool:
-    return bool(old.metadata.generation != new.metadata.generation)
+def _credentials_changed(old: TerraformClusterIdentity, new: TerraformClusterIdentity) -> bool:
+    """Who may use them, or what its Secret holds."""
+    before = old.metadata.generation, old.status.secret_version
+    return before != (new.metadata.generation, new.status.secret_version)
 
 
 def _controller(job: Job) -> list[Key]:

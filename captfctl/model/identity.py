@@ -92,6 +92,8 @@ class TerraformClusterIdentityStatus(Part):
         default_factory=list
     )
     """Namespaces that hold a copy of the credentials and use it."""
+    secret_version: Annotated[str, rule(minLength=1, maxLength=253)] = ""
+    """resourceVersion of the Secret with the credentials, when it was read last."""
     observed_generation: Annotated[int, rule(minimum=1)] = 0
 
 

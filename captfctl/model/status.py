@@ -101,6 +101,21 @@ class PendingPlanRef(Part):
     name: Annotated[str, rule(minLength=1, maxLength=253)] = ""
 
 
+class Settled(Part):
+    """What the last pass that found nothing to do had seen."""
+
+    fingerprint: Annotated[str, rule(minLength=1, maxLength=64)] = ""
+    """Digest of the versions of everything the object depends on."""
+    until: Time | None = None
+    """When something is due by schedule. Absent: nothing before a change."""
+    state_resources: Annotated[int, rule(minimum=0)] = 0
+    """Managed resources in the Terraform state, for metrics."""
+    state_bytes: Annotated[int, rule(minimum=0)] = 0
+    """Compressed size of the Terraform state, for metrics."""
+    inputs_bytes: Annotated[int, rule(minimum=0)] = 0
+    """Size of the rendered inputs, for metrics."""
+
+
 class CommonStatus(Part):
     """What every object with runs reports."""
 
@@ -120,6 +135,7 @@ class CommonStatus(Part):
     state_secret_suffix: Annotated[str, rule(minLength=1, maxLength=63)] = ""
     """Part of the name of the Secret with the Terraform state."""
     source: SourceStatus | None = None
+    settled: Settled | None = None
     state_backups: Annotated[list[StateBackup], rule(minItems=1, maxItems=16)] = msgspec.field(
         default_factory=list
     )

@@ -10,18 +10,24 @@ from typing import Protocol
 from captfctl.cluster.door import Door, find
 from captfctl.model import keys
 from captfctl.model.capi import Cluster
-from captfctl.model.core import RoleBinding, ServiceAccount
-from captfctl.model.meta import ApiObject
+from captfctl.model.core import Lease, RoleBinding, ServiceAccount
+from captfctl.model.identity import TerraformClusterIdentity
+from captfctl.model.meta import ApiObject, PartialObject
 from captfctl.model.owner import Owner
 from captfctl.model.resources import (
     CLUSTERS,
+    CONFIG_MAPS,
+    NAMESPACES,
     ROLE_BINDINGS,
     SECRETS,
     SERVICE_ACCOUNTS,
+    TERRAFORM_CLUSTER_IDENTITIES,
     TERRAFORM_CLUSTERS,
 )
 from captfctl.model.terraform import TerraformCluster
 from captfctl.runs.reader import DoorJobs, JobsReader
+from captfctl.terraform.contract.variables import SourceKind
+from captfctl.terraform.state.lock import find_lock
 from captfctl.terraform.state.reader import state_selector
 
 
@@ -44,8 +50,28 @@ class CacheReader(JobsReader, Protocol):
         """Of those that carry `captf.io/managed=true`."""
         ...
 
-    def state_secrets(self, owner: Owner) -> Sequence[str]:
-        """The names of the Secrets that hold chunks of the owner's state."""
+    def secret(self, namespace: str, name: str) -> PartialObject | None:
+        """Of those that carry `captf.io/managed=true`: metadata only."""
+        ...
+
+    def state_secrets(self, owner: Owner) -> Sequence[PartialObject]:
+        """The Secrets that hold chunks of the owner's state: metadata only."""
+        ...
+
+    def state_lock(self, owner: Owner) -> Lease | None:
+        """Terraform's lock on the owner's state."""
+        ...
+
+    def identity(self, name: str) -> TerraformClusterIdentity | None:
+        """The cluster-scoped identity of that name."""
+        ...
+
+    def namespace(self, name: str) -> PartialObject | None:
+        """Metadata only."""
+        ...
+
+    def variables(self, kind: SourceKind, namespace: str, name: str) -> PartialObject | None:
+        """Of the ConfigMaps and Secrets that carry `captf.io/variables`: metadata only."""
         ...
 
     def copied_identities(self, owner: Owner) -> Sequence[str]:
@@ -78,11 +104,27 @@ class DoorCache(DoorJobs):
         found = find(self._source, ROLE_BINDINGS, namespace, name)
         return found if found and _managed(found.metadata.labels) else None
 
-    def state_secrets(self, owner: Owner) -> Sequence[str]:
-        found = self._source.list(
-            SECRETS.metadata_only(), owner.namespace, labels=state_selector(owner)
-        )
-        return [secret.metadata.name for secret in found.items]
+    def secret(self, namespace: str, name: str) -> PartialObject | None:
+        found = find(self._source, SECRETS.metadata_only(), namespace, name)
+        return found if found and _managed(found.metadata.labels) else None
+
+    def state_secrets(self, owner: Owner) -> Sequence[PartialObject]:
+        metadata, labels = SECRETS.metadata_only(), state_selector(owner)
+        return self._source.list(metadata, owner.namespace, labels=labels).items
+
+    def state_lock(self, owner: Owner) -> Lease | None:
+        return find_lock(self._source, owner)
+
+    def identity(self, name: str) -> TerraformClusterIdentity | None:
+        return find(self._source, TERRAFORM_CLUSTER_IDENTITIES, "", name)
+
+    def namespace(self, name: str) -> PartialObject | None:
+        return find(self._source, NAMESPACES.metadata_only(), "", name)
+
+    def variables(self, kind: SourceKind, namespace: str, name: str) -> PartialObject | None:
+        resource = SECRETS if kind is SourceKind.SECRET else CONFIG_MAPS
+        found = find(self._source, resource.metadata_only(), namespace, name)
+        return found if found and keys.VARIABLES in found.metadata.labels else None
 
     def copied_identities(self, owner: Owner) -> Sequence[str]:
         marked = f"{keys.MIRRORED}={keys.TRUE}"

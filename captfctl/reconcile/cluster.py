@@ -38,9 +38,8 @@ def reconcile_cluster(key: tuple[str, str], env: Env) -> Result:
 
 
 def reconcile(cached: TerraformCluster, env: Env) -> Result:
-    with env.shared.window(env.door) as shared:
-        entered = preamble.enter(env, cached, shared)
-        return entered if isinstance(entered, Result) else complete(entered)
+    entered = preamble.enter(env, cached)
+    return entered if isinstance(entered, Result) else complete(entered)
 
 
 def complete(p: Pass) -> Result:

@@ -8,19 +8,19 @@ from functools import cached_property
 
 from captfctl.cluster.door import find
 from captfctl.cluster.errors import Conflict, NotFound
-from captfctl.cluster.reads import Window
+from captfctl.decide import Nanoseconds
 from captfctl.model import keys
 from captfctl.model.conditions import Conditions, ConditionValue, Type
 from captfctl.model.core import Job
 from captfctl.model.events import Note
 from captfctl.model.meta import Condition
-from captfctl.model.owner import Owner
 from captfctl.model.resources import CLUSTERS, TERRAFORM_CLUSTERS
 from captfctl.model.status import Initialization
 from captfctl.model.terraform import JobPolicy, TerraformCluster
+from captfctl.reconcile import settled
 from captfctl.reconcile.env import Env
 from captfctl.reconcile.identity import Identity
-from captfctl.reconcile.owners import KIND, OwnerLookup, cluster_name
+from captfctl.reconcile.owners import KIND, OwnerLookup, owner_of
 from captfctl.reconcile.patch import document, merge_patch
 from captfctl.terraform.books.bookkeeping import Bookkeeping
 from captfctl.terraform.contract.effective import ClusterConfig, Flags, cluster_config
@@ -86,10 +86,11 @@ class Pass:
     kind = KIND
 
     def __init__(
-        self, env: Env, obj: TerraformCluster, lookup: OwnerLookup, shared: Window
+        self, env: Env, obj: TerraformCluster, lookup: OwnerLookup, observed: bytes | None
     ) -> None:
         self.env = env
-        self.shared = shared
+        self.observed = observed  # see `settled.observe`
+        self.idle: Nanoseconds | None = None  # for how long nothing is due; None: not settled
         self.now = env.clock.now()
         self.obj = obj
         self.stored = TERRAFORM_CLUSTERS.copy(obj)
@@ -110,24 +111,12 @@ class Pass:
         self.credentials_error: Exception | None = None
         self.before: list[Condition] = list(obj.status.conditions)
         self.conditions = Conditions(obj.status.conditions, self.now, obj.metadata.generation)
-        meta = obj.metadata
-        self.owner = Owner(
-            kind=KIND,
-            namespace=meta.namespace,
-            name=meta.name,
-            uid=meta.uid,
-            cluster=cluster_name(obj, lookup),
-        )
+        self.owner = owner_of(obj, lookup)
 
     @property
     def deleting(self) -> bool:
         """Whether the object's deletion was requested."""
         return self.obj.deleting
-
-    @property
-    def changed(self) -> bool:
-        """Whether its spec is new to us: somebody may be waiting to see what comes of it."""
-        return self.obj.status.observed_generation != self.obj.metadata.generation
 
     @property
     def provisioned(self) -> bool:
@@ -201,6 +190,7 @@ class Pass:
         finalizer goes last, because nothing can be written after it.
         """
         self.obj.status.conditions = self.conditions.list()
+        self._settle()
         if self.obj == self.stored:
             return
         patch = merge_patch(document(self.stored), document(self.obj))
@@ -230,6 +220,15 @@ class Pass:
         self.conditions.move_generation(now)
         self.obj.status.conditions = self.conditions.list()
         return merge_patch(document(self.stored), document(self.obj)).get("status")
+
+    def _settle(self) -> None:
+        state = self.state.state if self.state else None
+        if self.observed is None or self.idle is None or state is None:
+            return
+        sizes = settled.Sizes(state.resources, state.bytes, self.inputs_bytes)
+        self.obj.status.settled = settled.settle(
+            self.obj, self.observed, self.idle, self.now, sizes
+        )
 
     def confirm(self) -> None:
         """Read live that the object is still the one this pass read. Raises `Conflict`."""

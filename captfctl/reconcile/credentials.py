@@ -37,7 +37,7 @@ def prepare(p: Pass) -> None:
 
 def _verdict(p: Pass) -> identities.Verdict:
     """Raises the door's error for what is neither a yes nor a no."""
-    found = identities.check(p.shared, p.identity, p.owner.namespace)
+    found = identities.check(p.env.door, p.identity, p.owner.namespace)
     if p.identity.local:
         return _of_the_namespace(p, found)
     if not (found.deleting or found.gone):
@@ -90,7 +90,7 @@ def leave_old_copies(p: Pass) -> None:
                 continue
             if ready:
                 leave_copy(p, name)
-            elif identities.check(p.shared, identities.Identity(name), p.owner.namespace).revoked:
+            elif identities.check(p.env.door, identities.Identity(name), p.owner.namespace).revoked:
                 _revoke(p, name, "it may not be used here any more")
     except CaptfError as problem:  # also a conflict: another user came or went
         p.credentials_error = p.credentials_error or problem

@@ -1,11 +1,10 @@
 """What a pass works with, handed in so that time, chance and failure are parameters."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from captfctl.clock import Clock
 from captfctl.cluster.door import Door
-from captfctl.cluster.reads import SharedReads
 from captfctl.reconcile.cache import CacheReader
 from captfctl.reconcile.events import Recorder
 from captfctl.reconcile.metrics import Metrics
@@ -21,8 +20,7 @@ from captfctl.terraform.job.work import TerraformWork
 class Env:
     """`door` reads and writes live, `cache` may be a moment late.
 
-    `random_bytes(n)` makes keys; it must be unpredictable outside tests. `shared` are the live
-    reads that passes at the same time have in common.
+    `random_bytes(n)` makes keys; it must be unpredictable outside tests.
     """
 
     door: Door
@@ -32,7 +30,6 @@ class Env:
     recorder: Recorder
     metrics: Metrics
     random_bytes: Callable[[int], bytes]
-    shared: SharedReads = field(default_factory=SharedReads)
 
     @property
     def leases(self) -> Leases:

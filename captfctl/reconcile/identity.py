@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from captfctl.cluster.reads import Window
+from captfctl.cluster.door import Door, find
 from captfctl.model.core import Secret
 from captfctl.model.identity import TerraformClusterIdentity
 from captfctl.model.names import credentials_mirror
@@ -57,27 +57,27 @@ def _not_found(message: str, *, gone: bool = False) -> Verdict:
     return Verdict(IdentityAllowed.IDENTITY_NOT_FOUND, message, gone=gone)
 
 
-def check(reads: Window, identity: Identity, namespace: str) -> Verdict:
+def check(door: Door, identity: Identity, namespace: str) -> Verdict:
     """Read everything live. Raises the door's error for what is neither a yes nor a no."""
     if not identity.name:
         return _not_found("spec.identityRef names no identity")
     if identity.local:
-        return _local(reads, identity, namespace)
-    found = reads.find_shared(TERRAFORM_CLUSTER_IDENTITIES, "", identity.name)
+        return _local(door, identity, namespace)
+    found = find(door, TERRAFORM_CLUSTER_IDENTITIES, "", identity.name)
     if found is None:
         message = f"TerraformClusterIdentity {identity.name} does not exist"
         return _not_found(message, gone=True)
-    if not allows(reads, found, namespace):
+    if not allows(door, found, namespace):
         message = (
             f"TerraformClusterIdentity {identity.name} does not allow namespace {namespace}: "
             "see its spec.allowedNamespaces"
         )
         return Verdict(IdentityAllowed.NAMESPACE_NOT_ALLOWED, message, revoked=True)
-    return _source(reads, found)
+    return _source(door, found)
 
 
-def _local(reads: Window, identity: Identity, namespace: str) -> Verdict:
-    secret = reads.find_shared(SECRETS, namespace, identity.name)
+def _local(door: Door, identity: Identity, namespace: str) -> Verdict:
+    secret = find(door, SECRETS, namespace, identity.name)
     if secret is None:
         return _secret_missing(namespace, identity.name)
     return Verdict(IdentityAllowed.LOCAL_SECRET, source=secret)
@@ -88,7 +88,7 @@ def _secret_missing(namespace: str, name: str) -> Verdict:
     return Verdict(IdentityAllowed.SECRET_NOT_FOUND, message, gone=True)
 
 
-def allows(reads: Window, identity: TerraformClusterIdentity, namespace: str) -> bool:
+def allows(door: Door, identity: TerraformClusterIdentity, namespace: str) -> bool:
     """Whether objects of the namespace may use the identity."""
     allowed = identity.spec.allowed_namespaces
     if allowed is None:
@@ -99,7 +99,7 @@ def allows(reads: Window, identity: TerraformClusterIdentity, namespace: str) ->
         return False
     if matches_everything(allowed.selector):
         return True
-    found = reads.find_shared(NAMESPACES, "", namespace)
+    found = find(door, NAMESPACES, "", namespace)
     if found is None:
         return False
     try:
@@ -108,11 +108,11 @@ def allows(reads: Window, identity: TerraformClusterIdentity, namespace: str) ->
         return False
 
 
-def _source(reads: Window, identity: TerraformClusterIdentity) -> Verdict:
+def _source(door: Door, identity: TerraformClusterIdentity) -> Verdict:
     ref = identity.spec.secret_ref
     if ref is None:
         return _not_found(f"TerraformClusterIdentity {identity.metadata.name} names no Secret")
-    secret = reads.find_shared(SECRETS, ref.namespace, ref.name)
+    secret = find(door, SECRETS, ref.namespace, ref.name)
     if secret is None:
         return _secret_missing(ref.namespace, ref.name)
     missing = missing_keys(identity, secret)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from captfctl.clock import Clock
 from captfctl.cluster.door import Door, find
 from captfctl.cluster.errors import NotFound
-from captfctl.cluster.reads import Window
 from captfctl.controller import Result
 from captfctl.decide import Action, Decision, Reason, explain
 from captfctl.model import keys, names
@@ -72,18 +71,17 @@ def evaluate(door: Door, key: tuple[str, str], clock: Clock, settings: PassSetti
         metrics=NoMetrics(),
         random_bytes=bytes,  # no key made here is ever used
     )
-    with env.shared.window(door) as shared:
-        return _evaluated(env, key, shared)
+    return _evaluated(env, key)
 
 
-def _evaluated(env: Env, key: tuple[str, str], shared: Window) -> Evaluation:
+def _evaluated(env: Env, key: tuple[str, str]) -> Evaluation:
     door, (namespace, name) = env.door, key
     result: Pass | Result = Result()
     for _ in range(_PREAMBLES):
         obj = find(door, TERRAFORM_CLUSTERS, namespace, name)
         if obj is None:
             return _released()
-        result = preamble.enter(env, obj, shared)
+        result = preamble.enter(env, obj)
         if isinstance(result, Pass):
             return _evaluate(result)
         if result.requeue_after:

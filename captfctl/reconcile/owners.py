@@ -7,6 +7,7 @@ from captfctl.model import keys
 from captfctl.model.capi import Cluster
 from captfctl.model.conditions import ConditionValue
 from captfctl.model.meta import OwnerReference
+from captfctl.model.owner import Owner
 from captfctl.model.reasons import DependenciesReady
 from captfctl.model.resources import CAPI, INFRASTRUCTURE
 from captfctl.model.terraform import TerraformCluster
@@ -65,6 +66,12 @@ def paused_by(obj: TerraformCluster, cluster: Cluster | None) -> str:
     if cluster is not None and cluster.spec.paused:
         return f"spec.paused of {CLUSTER_KIND} {cluster.metadata.name} is true"
     return ""
+
+
+def owner_of(obj: TerraformCluster, lookup: OwnerLookup) -> Owner:
+    """The object as the owner of its Jobs and Secrets."""
+    meta = obj.metadata
+    return Owner(KIND, meta.namespace, meta.name, meta.uid, cluster_name(obj, lookup))
 
 
 def cluster_name(obj: TerraformCluster, lookup: OwnerLookup) -> str:

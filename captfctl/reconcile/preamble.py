@@ -4,17 +4,17 @@
 from datetime import timedelta
 
 from captfctl.cluster.errors import Conflict
-from captfctl.cluster.reads import Window
 from captfctl.controller import Result
 from captfctl.decide import constants
 from captfctl.errors import CaptfError
 from captfctl.model import keys
 from captfctl.model.conditions import FALSE, TRUE, ConditionValue, Type
 from captfctl.model.events import EventReason, Note
+from captfctl.model.owner import Owner
 from captfctl.model.reasons import Paused, Ready
 from captfctl.model.resources import TERRAFORM_CLUSTERS
 from captfctl.model.terraform import TerraformCluster
-from captfctl.reconcile import owners
+from captfctl.reconcile import owners, report, settled
 from captfctl.reconcile.context import Pass
 from captfctl.reconcile.dependents import dependents
 from captfctl.reconcile.env import Env
@@ -35,17 +35,28 @@ def after(delay: timedelta) -> Result:
     return Result(delay.total_seconds())
 
 
-def enter(env: Env, obj: TerraformCluster, shared: Window) -> Pass | Result:
+def enter(env: Env, obj: TerraformCluster) -> Pass | Result:
     """The pass to go on with (`paused` tells which branch), or where it ends already.
 
     `obj` is the object as cached; it becomes the pass's.
     """
     obj.api_version, obj.kind = TERRAFORM_CLUSTERS.api_version, TERRAFORM_CLUSTERS.kind
-    p = Pass(env, obj, owners.look_up(env.cache, obj), shared)
+    lookup = owners.look_up(env.cache, obj)
+    owner = owners.owner_of(obj, lookup)
+    observed = settled.observe(env.cache, env.settings, obj, owner, lookup.cluster)
+    if settled.is_resting(obj, observed, env.clock.now()):
+        return _rest(env, obj, owner)
     try:
-        return _stages(p)
+        return _stages(Pass(env, obj, lookup, observed))
     except Conflict:
         return after(constants.CONFLICT_REQUEUE)
+
+
+def _rest(env: Env, obj: TerraformCluster, owner: Owner) -> Result:
+    """Nothing changed since the last pass: only the gauges of a new manager are missing."""
+    jobs = own_jobs(env.cache, owner)
+    env.metrics.show(owner.kind, owner.namespace, owner.name, report.resting_gauges(obj, jobs))
+    return after(settled.requeue(obj, env.clock.now()))
 
 
 def _stages(p: Pass) -> Pass | Result:

@@ -76,6 +76,8 @@ def act(p: Pass, decision: Decision) -> Result:
             _count(p, decision.op.value, decision.reason)
             return run_job(p, decision)
     _count(p, "none", decision.reason)
+    if decision.reason is Reason.UP_TO_DATE and p.credentials_error is None:
+        p.idle = decision.requeue_after
     return finish(p, requeue(decision))
 
 

@@ -1,19 +1,17 @@
 """The beginning of a pass proper (reconcile.md: Setup)."""
 
-from captfctl.model import keys, names
+from captfctl.model import keys
 from captfctl.model.reasons import Deleting, DeletionBlocked, DriftDetected, Paused
-from captfctl.model.resources import TERRAFORM_CLUSTER_IDENTITIES
 from captfctl.reconcile.context import Pass
 from captfctl.runs.jobs import is_bookkept, is_finished
 from captfctl.runs.reader import own_jobs
 from captfctl.terraform.state.lock import read_lock
-from captfctl.terraform.state.own_secrets import find_own_secrets, read_own_secrets, records_ahead
+from captfctl.terraform.state.own_secrets import read_own_secrets
 from captfctl.terraform.state.records import read_records
 
 
 def set_up(p: Pass) -> None:
     """First-visit conditions, the suffix, the Jobs as cached, both records and the state."""
-    changed = p.changed
     _first_visit(p)
     if p.deleting:
         p.conditions.set_reason(Deleting.DELETING)
@@ -21,7 +19,7 @@ def set_up(p: Pass) -> None:
     status.observed_generation = p.obj.metadata.generation
     status.state_secret_suffix = p.owner.suffix
     p.jobs = own_jobs(p.env.cache, p.owner)
-    _read(p, soon=changed)
+    _read(p)
     record = p.records.attempt or p.records.applied
     p.inputs_bytes = sum(len(data) for data in record.files.values()) if record else 0
 
@@ -33,7 +31,7 @@ def _first_visit(p: Pass) -> None:
     p.conditions.set_default(DeletionBlocked.NOT_BLOCKED)
 
 
-def _read(p: Pass, *, soon: bool) -> None:
+def _read(p: Pass) -> None:
     """The records; with them the state where nothing that this pass will do comes before that.
 
     Elsewhere Jobs are read first, and the server is asked whether the cache shows all of them: the
@@ -42,12 +40,9 @@ def _read(p: Pass, *, soon: bool) -> None:
     if not _nothing_runs(p):
         p.records = read_records(p.env.door, p.owner)
         return
-    by_name = soon and _is_one_chunk(p)
-    if soon:
-        _begin(p, records=by_name)
     p.lock = read_lock(p.env.door, p.owner)  # an earlier holder has left its state by then
-    found = find_own_secrets(p.shared, p.owner) if by_name else None
-    own = found or read_own_secrets(p.env.door, p.owner)
+    chunks = [secret.metadata.name for secret in p.env.cache.state_secrets(p.owner)]
+    own = read_own_secrets(p.env.door, p.owner, chunks)
     p.records, p.state_read = own.records, own.state
 
 
@@ -56,18 +51,3 @@ def _nothing_runs(p: Pass) -> bool:
     read = all(is_finished(job) and is_bookkept(job) for job in p.jobs)
     shown = p.obj.status.active_job is not None or keys.BLOCK_MOVE in p.obj.metadata.annotations
     return read and not (shown or p.deleting or p.paused)
-
-
-def _begin(p: Pass, *, records: bool) -> None:
-    """Somebody waits for this pass: begin what may be read in any order."""
-    if p.identity.name and not p.identity.local:
-        p.shared.ahead_shared(TERRAFORM_CLUSTER_IDENTITIES, "", p.identity.name)
-    if records:
-        records_ahead(p.shared, p.owner)
-
-
-def _is_one_chunk(p: Pass) -> bool:
-    """Whether reading by name, in less time though with more work, gives what the list would: the
-    cache knows of no further chunk, and one that it has not seen yet can only be a stale tail of a
-    whole base."""
-    return list(p.env.cache.state_secrets(p.owner)) == [names.state_secret(p.owner.suffix)]

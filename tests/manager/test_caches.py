@@ -36,7 +36,8 @@ def reader(world: World) -> Iterator[InformerReader]:
 
 def test_every_secret_that_claims_to_hold_state_is_known(world: World, reader: InformerReader):
     base = names.state_secret(world.owner.suffix)
-    assert reader.state_secrets(world.owner) == [base]
+    (known,) = reader.state_secrets(world.owner)
+    assert known.metadata.name == base
     labels = {keys.TFSTATE: "true", keys.TFSTATE_SUFFIX: world.owner.suffix}
     for name, managed in (("ours", {keys.MANAGED: "true"}), ("other", {})):
         meta = ObjectMeta(name=f"{base}-{name[:4]}", namespace=NAMESPACE, labels=labels | managed)

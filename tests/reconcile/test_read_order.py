@@ -1,30 +1,19 @@
 """In which order a pass reads: what happens in between must not mislead it
 (reconcile.md: Cached and live reads)."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from captfctl.cluster.errors import Unavailable
-from captfctl.cluster.reads import SharedReads
 from captfctl.model import keys, names
 from captfctl.model.core import Job
 from captfctl.model.resources import JOBS, PODS, TERRAFORM_CLUSTERS
-from captfctl.reconcile import Env, mirror
+from captfctl.reconcile import mirror
 from captfctl.terraform.state.records import read_records
 from tests.support.cluster_world import NAMESPACE, World, annotated, variables
 from tests.support.doors import Overridden
 from tests.support.fake_runner import OUTPUTS
-
-
-@contextmanager
-def reading_ahead(env: Env) -> Iterator[Env]:
-    shared = SharedReads(threads=4)
-    yield replace(env, shared=shared)
-    shared.close()
 
 
 class Unseen:
@@ -76,8 +65,8 @@ def test_the_lock_tells_of_a_silent_apply_only_when_it_is_read_after_the_pods(wo
             world.door.delete(PODS, pod.metadata.name, NAMESPACE, grace_period_seconds=0)
         return world.door.list(resource, *args, **options)
 
-    with reading_ahead(world.env(door=Overridden(world.door, list={"pods": outliving}))) as env:
-        world.run(env)
+    env = world.env(door=Overridden(world.door, list={"pods": outliving}))
+    world.run(env)
     assert read_records(world.door, world.owner).marks.interrupted_apply == job.metadata.name
     assert world.running() == []
 
@@ -168,8 +157,8 @@ def test_the_state_is_what_somebody_else_left_who_just_let_the_lock_go(ready: Wo
         ready.runner.write_state(job, OUTPUTS)
         ready.runner.lock(job, held=False)
 
-    with reading_ahead(ready.env(door=at_the_lock(ready, ends))) as env:
-        ready.run(env)
+    env = ready.env(door=at_the_lock(ready, ends))
+    ready.run(env)
     assert ready.obj.status.observed_state_serial == before + 1
 
 
@@ -186,8 +175,8 @@ def test_a_pause_of_the_cluster_right_after_moves_are_held_stops_the_start(world
         return answer
 
     door = Overridden(world.door, patch={"terraformclusters": patch})
-    with reading_ahead(world.env(door=door)) as env:
-        world.run(env)
+    env = world.env(door=door)
+    world.run(env)
     assert left == []
     assert world.running() == []
     assert keys.BLOCK_MOVE not in world.obj.metadata.annotations
@@ -204,6 +193,6 @@ def test_a_mirror_is_looked_at_after_the_identity_that_allows_it(ready: World):
 
     door = Overridden(ready.door, get={"terraformclusteridentities": identity})
     ready.edit(variables('{"region":"eu-2"}'))
-    with reading_ahead(ready.env(door=door)) as env:
-        ready.run(env)
+    env = ready.env(door=door)
+    ready.run(env)
     assert ready.secret(names.credentials_mirror("cloud")) is not None

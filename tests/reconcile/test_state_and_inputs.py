@@ -93,7 +93,9 @@ def test_an_api_error_is_no_verdict(ready: World):
 
     before = ready.condition("StateReadable")
     with pytest.raises(Unavailable):
-        ready.run(ready.env(Overridden(ready.writes, list={"secrets": broken})))
+        ready.run(
+            ready.env(Overridden(ready.writes, get={"secrets": broken}, list={"secrets": broken}))
+        )
     assert ready.condition("StateReadable") == before
 
 

@@ -7,14 +7,18 @@ from captfctl.cluster.door import Door
 from captfctl.model import keys, names
 from captfctl.model.capi import Cluster
 from captfctl.model.core import Job
+from captfctl.model.meta import PartialObject
 from captfctl.model.owner import Owner
 from captfctl.model.resource import Resource
 from captfctl.model.resources import (
     CLUSTERS,
     JOBS,
+    LEASES,
+    NAMESPACES,
     ROLE_BINDINGS,
     SECRETS,
     SERVICE_ACCOUNTS,
+    TERRAFORM_CLUSTER_IDENTITIES,
     TERRAFORM_CLUSTERS,
 )
 from captfctl.model.terraform import TerraformCluster
@@ -30,6 +34,9 @@ FOLLOWED: tuple[Resource[Any], ...] = (
     SERVICE_ACCOUNTS,
     ROLE_BINDINGS,
     SECRETS.metadata_only(),
+    LEASES,
+    TERRAFORM_CLUSTER_IDENTITIES,
+    NAMESPACES.metadata_only(),
 )
 
 
@@ -69,9 +76,24 @@ class LaggingCache:
         if self._own_writes:
             self._written[obj.key] = obj
 
-    def state_secrets(self, owner: Owner) -> Sequence[str]:
+    def secret(self, namespace: str, name: str):
+        return self._get(SECRETS, namespace, name)
+
+    def state_lock(self, owner: Owner):
+        return self._get(LEASES, owner.namespace, names.state_lock(owner.suffix))
+
+    def identity(self, name: str):
+        return self._get(TERRAFORM_CLUSTER_IDENTITIES, "", name)
+
+    def namespace(self, name: str):
+        return self._get(NAMESPACES, "", name)
+
+    def variables(self, kind: object, namespace: str, name: str) -> None:
+        """Nothing here has a source of variables."""
+
+    def state_secrets(self, owner: Owner) -> Sequence[PartialObject]:
         return [
-            name
+            secret
             for (namespace, name), secret in sorted(self._seen[SECRETS.plural].items())
             if namespace == owner.namespace
             and secret.metadata.labels.get(keys.TFSTATE) == keys.TRUE

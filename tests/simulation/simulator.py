@@ -100,6 +100,8 @@ class Simulation:
         cloud = ObjectMeta(name="cloud", namespace="captf-system")
         self._create(SECRETS, Secret(metadata=cloud, data={"TOKEN": b"s3cr3t"}))
         self._create(TERRAFORM_CLUSTER_IDENTITIES, identity())
+        looked_at = {"status": {"secretVersion": "1"}}  # by the identity's controller
+        self.door.patch(TERRAFORM_CLUSTER_IDENTITIES, "cloud", "", looked_at, subresource="status")
         for namespace, name in self.keys:
             self._create(NAMESPACES, Namespace(metadata=ObjectMeta(name=namespace)))
             owner = cluster(name, namespace)

@@ -1,4 +1,4 @@
-"""An object's records and state, read with one request (state.md: Inputs records)."""
+"""An object's records and state, read by the names that the cache knows."""
 
 from typing import Any
 
@@ -6,10 +6,10 @@ import pytest
 
 from captfctl.model import keys, names
 from captfctl.model.resources import SECRETS
-from captfctl.terraform.state.own_secrets import OwnSecrets, find_own_secrets, read_own_secrets
+from captfctl.reconcile import DoorCache
+from captfctl.terraform.state.own_secrets import OwnSecrets, read_own_secrets
 from captfctl.terraform.state.reader import State, StateProblem, Unreadable, read_state
 from captfctl.terraform.state.records import RunInputs, read_records, write_applied, write_attempt
-from tests.support.doors import live
 from tests.support.faults import HookedDoor
 from tests.support.runs import FILES, IMAGE, NAMESPACE, World
 
@@ -24,14 +24,18 @@ def applied_world(chunks: int = 3) -> World:
     return world
 
 
-def read(world: World) -> tuple[OwnSecrets, list[str]]:
-    """What was read, and the requests that took."""
+def read(world: World, chunks: list[str] | None = None) -> tuple[OwnSecrets, list[str]]:
+    """What was read, and the requests that took. `chunks`: as cached, or else as they are."""
     requests: list[str] = []
 
     def note(method: str, resource: Any) -> None:
         requests.append(f"{method} {resource.plural}")
 
-    return read_own_secrets(HookedDoor(world.door, before=note), world.owner), requests
+    if chunks is None:
+        found = DoorCache(world.door).state_secrets(world.owner)
+        chunks = [secret.metadata.name for secret in found]
+    door = HookedDoor(world.door, before=note)
+    return read_own_secrets(door, world.owner, chunks), requests
 
 
 def test_records_and_state_are_what_reading_each_gives():
@@ -40,7 +44,7 @@ def test_records_and_state_are_what_reading_each_gives():
     assert found.records == read_records(world.door, world.owner)
     assert found.state == read_state(world.door, world.owner)
     assert isinstance(found.state, State)
-    assert requests == ["list secrets"]
+    assert requests == ["get secrets"] * 5
 
 
 def test_an_object_that_never_ran_has_neither():
@@ -57,10 +61,9 @@ def test_a_record_without_the_label_is_found_by_its_name():
     world.door.patch(
         SECRETS, name, NAMESPACE, {"metadata": {"labels": {keys.TFSTATE_SUFFIX: None}}}
     )
-    found, requests = read(world)
+    found, _ = read(world)
     assert found.records == read_records(world.door, world.owner)
     assert found.records.applied is not None
-    assert requests == ["list secrets", "get secrets"]
 
 
 def test_other_workspaces_and_the_records_are_no_chunks_of_the_state():
@@ -79,30 +82,35 @@ def test_no_data_is_shown():
     assert "tfvars" not in repr(found) and "outputs" not in repr(found)
 
 
-def found_soon(world: World) -> OwnSecrets | None:
-    return find_own_secrets(live(world.door), world.owner)
+@pytest.mark.parametrize("known", [0, 1, 2])
+def test_a_state_whose_chunks_the_cache_does_not_all_know_is_read_with_a_list(known):
+    world = applied_world(chunks=3)
+    names_known = [names.state_secret(world.owner.suffix, index) for index in range(known)]
+    found, requests = read(world, names_known)
+    assert found.state == read_state(world.door, world.owner)
+    assert requests[-1] == "list secrets"
 
 
-def test_a_state_of_one_chunk_is_found_by_its_name():
+def test_a_chunk_that_the_cache_knows_and_that_is_gone_is_no_part_of_the_state():
     world = applied_world(chunks=1)
-    found, _ = read(world)
-    assert found_soon(world) == found
+    stale = [names.state_secret(world.owner.suffix, index) for index in range(3)]
+    found, requests = read(world, stale)
+    assert found.state == read_state(world.door, world.owner)
+    assert "list secrets" not in requests
 
 
 @pytest.mark.parametrize("payload", [b"", b"no gzip", None])
-def test_a_base_that_is_not_a_whole_state_is_for_the_list(payload):
+def test_a_base_that_is_not_a_whole_state_is_judged_by_the_list(payload):
     world = World()
     world.add_chunk(names.state_secret(world.owner.suffix), payload)
-    assert found_soon(world) is None
-
-
-def test_a_state_of_several_chunks_and_none_are_for_the_list():
-    assert found_soon(applied_world(chunks=3)) is None
-    assert found_soon(World()) is None
+    found, requests = read(world)
+    assert found.state == read_state(world.door, world.owner)
+    assert requests[-1] == "list secrets"
 
 
 def test_a_secret_of_the_name_without_the_labels_is_no_state():
     world = applied_world(chunks=1)
     name = names.state_secret(world.owner.suffix)
     world.door.patch(SECRETS, name, NAMESPACE, {"metadata": {"labels": {keys.TFSTATE: None}}})
-    assert found_soon(world) is None
+    found, _ = read(world, [name])
+    assert isinstance(found.state, Unreadable)

@@ -151,6 +151,12 @@ class World:
         self.create(TERRAFORM_CLUSTERS, terraform_cluster(owner))
         return self
 
+    def look_at_credentials(self) -> None:
+        """What the identity's controller does: tell the version of the Secret with them."""
+        version = self.door.get(SECRETS, "cloud", "captf-system").metadata.resource_version
+        status = {"status": {"secretVersion": version}}
+        self.door.patch(TERRAFORM_CLUSTER_IDENTITIES, "cloud", "", status, subresource="status")
+
     def create(self, resource: Resource[Any], obj: Any) -> Any:
         obj.api_version, obj.kind = resource.api_version, resource.kind
         return self.door.create(resource, obj, obj.metadata.namespace)

@@ -4,12 +4,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from captfctl.cluster.door import Door
-from captfctl.cluster.reads import SharedReads, Window
-
-
-def live(door: Any) -> Window:
-    """Reads of one moment, for what asks a `Window`."""
-    return Window(SharedReads(), door, 0)
 
 
 class Overridden:

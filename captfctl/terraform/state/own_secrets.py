@@ -3,20 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from captfctl.cluster.door import Door
-from captfctl.cluster.reads import Window
-from captfctl.model import keys, names
+from captfctl.cluster.door import Door, find
+from captfctl.model import keys
 from captfctl.model.core import Secret
 from captfctl.model.owner import Owner
 from captfctl.model.resources import SECRETS
-from captfctl.terraform.state.reader import State, Unreadable, state_of
-from captfctl.terraform.state.record_store import (
-    Records,
-    applied_name,
-    attempt_name,
-    read_secret,
-    records_of,
-)
+from captfctl.terraform.state.reader import State, Unreadable, read_state, state_of
+from captfctl.terraform.state.record_store import Records, applied_name, attempt_name, records_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,48 +20,23 @@ class OwnSecrets:
     state: State | Unreadable
 
 
-def read_own_secrets(door: Door, owner: Owner) -> OwnSecrets:
-    """Read what carries the suffix of the object's state. Raises the door's errors.
+def read_own_secrets(door: Door, owner: Owner, chunks: Sequence[str]) -> OwnSecrets:
+    """Read the records and the state. Raises the door's errors.
 
-    A record without that label (restored by hand, or written before it had one) costs a request of
-    its own, and so does the question whether there is one at all.
+    `chunks` are the names of the state's Secrets as cached: each is read by its name, which takes
+    an API server a millisecond or two. Only when these are no whole state is it asked for a list,
+    which it answers once it has seen everything that was written to it, up to 100 ms later.
     """
-    labels = f"{keys.TFSTATE_SUFFIX}={owner.suffix}"
-    found = door.list(SECRETS, owner.namespace, labels=labels).items
-    named = {secret.metadata.name: secret for secret in found}
 
-    def record(name: str) -> Secret | None:
-        return named.get(name) or read_secret(door, owner, name)
+    def read(name: str) -> Secret | None:
+        return find(door, SECRETS, owner.namespace, name)
 
-    attempt, applied = record(attempt_name(owner)), record(applied_name(owner))
-    return _own(owner, attempt, applied, [secret for secret in found if _is_state(secret)])
-
-
-def find_own_secrets(reads: Window, owner: Owner) -> OwnSecrets | None:
-    """The same by the names of the Secrets, for a state of one chunk; None when it is not that.
-
-    An API server lists only when it has seen everything that was written to it meanwhile, which
-    takes it up to 100 ms; these reads take one or two.
-    """
-    base = reads.find(SECRETS, owner.namespace, names.state_secret(owner.suffix))
-    if base is None or not _is_state(base):
-        return None
-    attempt = reads.find(SECRETS, owner.namespace, attempt_name(owner))
-    applied = reads.find(SECRETS, owner.namespace, applied_name(owner))
-    found = _own(owner, attempt, applied, [base])
-    return None if isinstance(found.state, Unreadable) else found
-
-
-def records_ahead(reads: Window, owner: Owner) -> None:
-    """Begin what `find_own_secrets` reads besides the state."""
-    for name in (attempt_name(owner), applied_name(owner)):
-        reads.ahead(SECRETS, owner.namespace, name)
-
-
-def _own(
-    owner: Owner, attempt: Secret | None, applied: Secret | None, chunks: Sequence[Secret]
-) -> OwnSecrets:
-    return OwnSecrets(records=records_of(attempt, applied), state=state_of(chunks, owner))
+    named = [secret for name in chunks if (secret := read(name)) is not None]
+    state = state_of([secret for secret in named if _is_state(secret)], owner)
+    records = records_of(read(attempt_name(owner)), read(applied_name(owner)))
+    if not isinstance(state, State):
+        state = read_state(door, owner)
+    return OwnSecrets(records=records, state=state)
 
 
 def _is_state(secret: Secret) -> bool:

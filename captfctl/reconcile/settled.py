@@ -1,0 +1,192 @@
+"""Objects that need nothing: told from the caches, without a live read.
+
+A pass is a function of what it reads and of the time. A pass that finds nothing to do leaves a
+fingerprint of the versions of everything it depends on in `status.settled`, with the time when
+something is due. While the caches show the same versions and nothing is due, a pass has nothing to
+do either: it ends before it reads anything. This also holds for the first pass of a new manager.
+
+The fingerprint is taken from the caches before the pass reads anything live. So it never names
+a version that the pass did not know: where a cache was behind, the next pass is a full one.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+from msgspec.structs import replace
+
+from captfctl.decide.duration import Nanoseconds
+from captfctl.model import keys
+from captfctl.model.capi import Cluster
+from captfctl.model.core import Job
+from captfctl.model.meta import ObjectMeta
+from captfctl.model.owner import Owner
+from captfctl.model.resources import TERRAFORM_CLUSTERS
+from captfctl.model.status import Settled
+from captfctl.model.terraform import JobPolicy, TerraformCluster
+from captfctl.reconcile.cache import CacheReader
+from captfctl.reconcile.identity import Identity
+from captfctl.reconcile.runner_rbac import BINDING
+from captfctl.runs.jobs import is_bookkept, is_finished
+from captfctl.runs.reader import own_jobs
+from captfctl.settings import PassSettings
+from captfctl.terraform.contract.variables import source_refs
+from captfctl.terraform.job.policy import service_account
+from captfctl.terraform.state.record_store import applied_name, attempt_name
+from captfctl.version import VERSION
+
+_FORMAT = "1"
+_SECOND = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """What only a pass that reads the Secrets knows, for the gauges of the next manager."""
+
+    state_resources: int
+    state_bytes: int
+    inputs_bytes: int
+
+
+class Unseen(Exception):
+    """Something that the object depends on is not in the caches, so a pass has to read it."""
+
+
+def observe(
+    cache: CacheReader,
+    settings: PassSettings,
+    obj: TerraformCluster,
+    owner: Owner,
+    cluster: Cluster | None,
+) -> bytes | None:
+    """The versions of all that a pass of `obj` depends on, besides itself, as they are cached now.
+
+    `cluster` is the Cluster that owns the object, as the pass found it. None: something runs, was
+    not read yet, or cannot be seen in the caches.
+    """
+    if obj.deleting or obj.status.active_job is not None:
+        return None
+    if keys.BLOCK_MOVE in obj.metadata.annotations:
+        return None
+    try:
+        parts = _parts(cache, obj, owner, cluster)
+        return msgspec.json.encode([_FORMAT, VERSION, repr(settings), *parts])
+    except Unseen:
+        return None
+
+
+def is_resting(obj: TerraformCluster, observed: bytes | None, now: datetime) -> bool:
+    """Whether nothing changed since the pass that left `status.settled`, and nothing is due."""
+    left = obj.status.settled
+    if observed is None or left is None or (left.until is not None and left.until <= now):
+        return False
+    return left.fingerprint == _fingerprint(observed, obj)
+
+
+def requeue(obj: TerraformCluster, now: datetime) -> timedelta:
+    """The time until something is due for a resting object; zero: not before a change."""
+    left = obj.status.settled
+    return left.until - now if left is not None and left.until is not None else timedelta(0)
+
+
+def settle(
+    obj: TerraformCluster, observed: bytes, wait: Nanoseconds, now: datetime, sizes: Sizes
+) -> Settled:
+    """What to leave on the object, as it is about to be written, when nothing is due for `wait`."""
+    return Settled(
+        fingerprint=_fingerprint(observed, obj),
+        until=_until(now, wait),
+        state_resources=sizes.state_resources,
+        state_bytes=sizes.state_bytes,
+        inputs_bytes=sizes.inputs_bytes,
+    )
+
+
+def _until(now: datetime, wait: Nanoseconds) -> datetime | None:
+    """In whole seconds, rounded up: two passes that wait for the same moment write the same."""
+    if not wait:
+        return None
+    micros = (now - datetime.fromtimestamp(0, UTC)) // timedelta(microseconds=1)
+    return datetime.fromtimestamp(-(-(micros * 1000 + wait) // _SECOND), UTC)
+
+
+def _fingerprint(observed: bytes, obj: TerraformCluster) -> str:
+    """Of the object, everything counts but its version and what an earlier pass left here."""
+    bare = replace(
+        obj,
+        metadata=replace(obj.metadata, resource_version=""),
+        status=replace(obj.status, settled=None),
+    )
+    digest = hashlib.sha256(observed)
+    digest.update(TERRAFORM_CLUSTERS.encode(bare))
+    return digest.hexdigest()[:32]
+
+
+def _parts(
+    cache: CacheReader, obj: TerraformCluster, owner: Owner, cluster: Cluster | None
+) -> Iterator[object]:
+    yield _cluster(cluster)
+    yield from map(_job, sorted(own_jobs(cache, owner), key=lambda job: job.metadata.name))
+    yield from _secrets(cache, owner)
+    yield from _credentials(cache, obj, owner)
+    yield from _variables(cache, obj, owner)
+
+
+def _cluster(cluster: Cluster | None) -> object:
+    """Only the fields that are read are decoded, so this is all that the object depends on."""
+    if cluster is None:
+        raise Unseen
+    meta = cluster.metadata
+    return meta.uid, meta.deletion_timestamp, cluster.spec, cluster.status.initialization
+
+
+def _job(job: Job) -> object:
+    if not (is_finished(job) and is_bookkept(job)):
+        raise Unseen
+    return job.metadata.name, job.metadata.uid
+
+
+def _secrets(cache: CacheReader, owner: Owner) -> Iterator[object]:
+    """State, records and the state lock."""
+    yield from map(_version, (secret.metadata for secret in cache.state_secrets(owner)))
+    for name in (attempt_name(owner), applied_name(owner)):
+        record = cache.secret(owner.namespace, name)
+        yield record and _version(record.metadata)
+    lock = cache.state_lock(owner)
+    yield lock and (lock.spec.holder_identity, lock.metadata.annotations.get(keys.LOCK_INFO))
+
+
+def _credentials(cache: CacheReader, obj: TerraformCluster, owner: Owner) -> Iterator[object]:
+    """What the identity's Secret holds is watched by the identity's own controller, which tells
+    its version. A Secret of the object's own namespace is not in the caches."""
+    identity = Identity.of(obj.spec.identity_ref)
+    found = cache.identity(identity.name)
+    if identity.local or found is None or not found.status.secret_version:
+        raise Unseen
+    status = found.status
+    yield found.metadata.uid, found.metadata.deletion_timestamp, found.spec
+    yield status.secret_version, [(c.type, c.status, c.reason) for c in status.conditions]
+    mirror = cache.secret(owner.namespace, identity.secret)
+    namespace = cache.namespace(owner.namespace)
+    account = cache.service_account(owner.namespace, service_account(obj.spec.jobs or JobPolicy()))
+    binding = cache.role_binding(owner.namespace, BINDING)
+    if mirror is None or namespace is None or account is None or binding is None:
+        raise Unseen
+    yield namespace.metadata.labels, namespace.metadata.deletion_timestamp
+    yield from (_version(found.metadata) for found in (mirror, account, binding))
+    yield sorted(cache.copied_identities(owner))
+
+
+def _variables(cache: CacheReader, obj: TerraformCluster, owner: Owner) -> Iterator[object]:
+    """Sources without the label by which they are watched are read in every pass."""
+    for ref in source_refs(obj.spec.variables_from):
+        source = cache.variables(ref.kind, owner.namespace, ref.name)
+        if source is None:
+            raise Unseen
+        yield ref.kind, _version(source.metadata)
+
+
+def _version(meta: ObjectMeta) -> tuple[str, str, str]:
+    return meta.name, meta.uid, meta.resource_version
