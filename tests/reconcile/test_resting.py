@@ -16,7 +16,7 @@ from captfctl.model.resources import (
     TERRAFORM_CLUSTER_IDENTITIES,
     TERRAFORM_CLUSTERS,
 )
-from captfctl.reconcile import Settings
+from captfctl.settings import PassSettings
 from captfctl.terraform.state.record_store import applied_name, attempt_name
 from tests.support.cluster_world import NAMESPACE, RUNNER_IMAGE, World, annotated, variables
 from tests.support.faults import HookedDoor
@@ -147,7 +147,7 @@ def test_a_rotated_secret_reaches_the_copy_once_its_version_is_told(resting: Wor
 
 
 def test_another_version_of_the_settings_looks_at_everything_again(resting: World):
-    resting.settings = Settings(runner_image=RUNNER_IMAGE + "-next")
+    resting.settings = PassSettings(runner_image=RUNNER_IMAGE + "-next")
     assert requests(resting) != []
 
 
