@@ -1,7 +1,6 @@
 """Keeping a Secret that objects of its own namespace name as their identity.
 
-It is not copied, so a destroy needs the Secret itself. See docs/reference/credentials.md, "Deleting
-an identity".
+It is not copied, so a destroy needs the Secret itself (credentials.md: Deleting an identity).
 """
 
 from captfctl.cluster.door import Door, find
