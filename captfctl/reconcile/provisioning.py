@@ -1,6 +1,6 @@
 """What is the case with an object's first apply, in words: for its health, and so for `Ready`."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from captfctl.model.conditions import TRUE, Type, cut
 from captfctl.model.core import Job, Pod
@@ -8,26 +8,31 @@ from captfctl.model.meta import Condition
 from captfctl.model.reasons import InfrastructureHealthy, Standing, WaitReason, known
 from captfctl.reconcile import credentials
 from captfctl.reconcile.context import Pass
-from captfctl.runs.jobs import pods_of
+from captfctl.runs.jobs import created_at, pods_of
 from captfctl.terraform.books.apply_condition import pull_problem
 
 _MESSAGE_MAX = 256
+_TIME_TO_START = timedelta(seconds=10)  # a pod that starts in it needs no explanation
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
 _GATES = (Type.DEPENDENCIES_READY, *credentials.ORDER)
 
 
 def started(p: Pass, job: str) -> None:
-    """The first apply was started by this pass."""
-    _say(p, f"the first apply has not begun: Job {job} has no pod yet")
+    """The first apply was started just now."""
+    _say(p, f"the first apply is starting: Job {job}")
 
 
 def running(p: Pass, job: Job) -> None:
-    """The Job of the first apply is there. Its pods are read live until one runs."""
+    """The Job of the first apply is there. Its pods are read live where none runs in time."""
     name = job.metadata.name
     if job.spec.suspend:
         _say(p, f"the first apply has not begun: Job {name} is suspended")
         return
-    lacks = "" if job.status.ready else _what_a_pod_lacks(pods_of(p.env.door, job))
+    ready = bool(job.status.ready)
+    if not ready and p.now - created_at(job) < _TIME_TO_START:
+        started(p, name)
+        return
+    lacks = "" if ready else _what_a_pod_lacks(pods_of(p.env.door, job))
     if lacks:
         _say(p, f"the first apply has not begun: Job {name} {lacks}")
     else:

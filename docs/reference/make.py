@@ -47,10 +47,15 @@ def reasons_page() -> str:
             last = kind
         parts.append(f"\n{_about(reasons)}\n\n{_reasons(reasons)}\n")
     rows = (
-        (f"`{event}`", "Warning" if event.warning else "Normal", event.action.value, event.meaning)
-        for event in EventReason
+        (f"`{event}`", _severity(event), event.action.value, event.meaning) for event in EventReason
     )
     return "".join(parts) + _EVENTS + _table(("Event", "Type", "Action", "Meaning"), rows) + "\n"
+
+
+def _severity(event: EventReason) -> str:
+    if event is EventReason.CONDITION_CHANGED:
+        return "either"
+    return "Warning" if event.warning else "Normal"
 
 
 def _about(reasons: type[Reason]) -> str:

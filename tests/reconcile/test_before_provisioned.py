@@ -32,8 +32,9 @@ def said(world: World) -> str:
 
 @pytest.fixture
 def begun(world: World) -> World:
-    """The Job of the first apply exists, and nobody looked at it yet."""
+    """The Job of the first apply exists for a while, and nobody looked at it yet."""
     world.settle(2)
+    world.advance(seconds=10)
     return world
 
 
@@ -44,6 +45,10 @@ def failed(begun: World) -> World:
     begun.settle(2)
     assert begun.running() == []
     return begun
+
+
+def unread(*_, **__):
+    raise AssertionError("pods are read")
 
 
 def pending(world: World, status: PodStatus) -> Job:
@@ -73,10 +78,16 @@ def refuse(world: World) -> None:
 
 def test_a_job_without_a_pod(begun: World):
     job = begun.active_job().metadata.name
-    wanted = f"the first apply has not begun: Job {job} has no pod yet"
-    assert said(begun) == wanted
     begun.run()
-    assert said(begun) == wanted
+    assert said(begun) == f"the first apply has not begun: Job {job} has no pod yet"
+
+
+def test_a_job_that_was_started_just_now_costs_no_look_at_its_pods(world: World):
+    world.settle(2)
+    job = world.active_job().metadata.name
+    assert said(world) == f"the first apply is starting: Job {job}"
+    world.run(world.env(Overridden(world.writes, list={"pods": unread})))
+    assert said(world) == f"the first apply is starting: Job {job}"
 
 
 def test_a_pod_that_runs(begun: World):
@@ -92,10 +103,6 @@ def test_a_job_that_says_its_pod_is_ready_costs_no_look_at_it(begun: World):
     live = begun.door.get(JOBS, job.metadata.name, NAMESPACE)
     live.status.ready = 1
     begun.door.update(JOBS, live, subresource="status")
-
-    def unread(*_, **__):
-        raise AssertionError("pods are read")
-
     begun.run(begun.env(Overridden(begun.writes, list={"pods": unread})))
     assert said(begun) == f"the first apply is running: Job {job.metadata.name}"
 

@@ -32,6 +32,8 @@ def retain(obj) -> None:
 
 
 def remove(world: World, resource: Any, name: str) -> None:
+    """Whatever protects it."""
+    world.door.patch(resource, name, NAMESPACE, {"metadata": {"finalizers": None}})
     world.door.delete(resource, name, NAMESPACE)
 
 
@@ -165,7 +167,6 @@ def test_records_that_are_gone_cannot_be_put_back_either(ready: World):
         names.attempt_record("TerraformCluster", "prod"),
         names.applied_record("TerraformCluster", "prod"),
     ):
-        ready.door.patch(SECRETS, name, NAMESPACE, {"metadata": {"finalizers": None}})
         remove(ready, SECRETS, name)
     ready.edit(lambda obj: obj.metadata.owner_references.clear())
     terminate(ready)
