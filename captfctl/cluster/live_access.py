@@ -1,67 +1,58 @@
-"""Where an API server is and how to be known there: kubeconfig files and a pod's own account.
+"""Where an API server is, how to be known there, and connections to it."""
 
-Reading configuration, running credential plugins and renewing tokens is the `kubernetes` library's
-work. Here its ways to fail are told apart, and no failure is passed over: a plugin that fails is an
-error and not an anonymous request.
-"""
-
-import contextlib
-import logging
 import math
 import os
+import socket
 import ssl
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import urllib3
-import yaml
-from kubernetes.client import Configuration
-from kubernetes.client.rest import RESTClientObject
-from kubernetes.config import ConfigException
-from kubernetes.config.incluster_config import (
-    SERVICE_CERT_FILENAME,
-    SERVICE_HOST_ENV_NAME,
-    SERVICE_TOKEN_FILENAME,
-    InClusterConfigLoader,
-)
-from kubernetes.config.kube_config import (
-    ENV_KUBECONFIG_PATH_SEPARATOR,
-    KubeConfigLoader,
-    KubeConfigMerger,
-)
+from urllib3.util import make_headers
 
+from captfctl.cluster import kubeconfig
+from captfctl.cluster.credentials import Credentials, credentials_of, token_in
+from captfctl.cluster.kubeconfig import CHOOSE, Chosen
 from captfctl.cluster.live_exchange import Exchange
+from captfctl.cluster.proxies import Proxy, proxy_for
 from captfctl.errors import InputError
 
 DEFAULT_KUBECONFIG = "~/.kube/config"
+_SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _ASK_AGAIN = 1.0
-"""Seconds after which the library is asked again whether the token is still good: asking takes a
-third as long as a request. One that expires in between is refused, and then renewed."""
-
-CHOOSE = "name one with --kubeconfig or the environment variable KUBECONFIG"
+"""Seconds after which it is asked again whether the token is still good: asking a credential plugin
+takes a third as long as a request. One that expires in between is refused, and then renewed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class Target:
     """One reading of the configuration. `who` names the user in messages."""
 
-    configuration: Configuration
+    server: str
     who: str
+    credentials: Credentials
+    tls: ssl.SSLContext | None = None
+    server_name: str = ""
+    proxy: Proxy | None = None
+    proxy_tls: ssl.SSLContext | None = None
 
 
 class Connections:
-    """Connections of one reading of the configuration. `direct` is None behind a proxy."""
+    """Connections of one reading of the configuration.
 
-    def __init__(self, configuration: Configuration, size: int) -> None:
-        self.pool = _pool(configuration, size)
-        proxied = bool(configuration.proxy) or self.pool.proxy is not None
-        self.direct = None if proxied else Exchange(self.pool, str(configuration.host))
+    `direct` is None behind a proxy that wants requests in a form of its own.
+    """
+
+    def __init__(self, target: Target, size: int) -> None:
+        self.pool = _pool(target, size)
+        direct = target.proxy is None or target.proxy.is_socks
+        self.direct = Exchange(self.pool, target.server) if direct else None
 
     def close(self) -> None:
-        """Close what is idle."""
         if self.direct is not None:
             self.direct.close()
         self.pool.clear()
@@ -73,61 +64,54 @@ class Access:
     `renew` reads everything again: tokens and certificates in files are replaced while we run.
     """
 
-    def __init__(self, load: Callable[[], Loaded], pool_size: int) -> None:
+    def __init__(self, load: Callable[[], Target], pool_size: int) -> None:
         self._load = load
         self._pool_size = pool_size
         self._lock = threading.Lock()
         self._generation = 0
-        self._loaded = load()
-        self._connections = Connections(self._loaded.configuration, pool_size)
-        self._headers: dict[str, str] = {}
+        self._target = load()
+        self._connections = Connections(self._target, pool_size)
+        self._headers: Mapping[str, str] = {}
         self._headers_until = -math.inf
 
     @property
     def server(self) -> str:
-        """The API server's URL."""
-        return str(self._loaded.configuration.host)
+        return self._target.server
 
     @property
     def who(self) -> str:
-        """The user we act as, as the configuration names it."""
-        return self._loaded.who
+        return self._target.who
 
-    def connection(self, now: float) -> tuple[Connections, dict[str, str], int]:
-        """The connections, the headers that authenticate us, and the credentials' generation.
+    @property
+    def proxy(self) -> str:
+        """The address of the proxy that leads there, without credentials; empty: none does."""
+        return self._target.proxy.url if self._target.proxy else ""
 
-        `now`: seconds on a clock that never goes back.
+    def connection(self, now: float) -> tuple[Connections, Mapping[str, str], int]:
+        """The connections, the headers that say who we are, and the credentials' generation.
+
+        `now`: seconds on a clock that never goes back. A name may stand in the headers several
+        times. Raises `InputError`.
         """
         with self._lock:  # one renewal of an expired token, not one per thread
             if now >= self._headers_until:
-                self._headers, self._headers_until = self._authentication(), now + _ASK_AGAIN
+                self._headers = self._target.credentials.headers()
+                self._headers_until = now + _ASK_AGAIN
             return self._connections, self._headers, self._generation
-
-    def _authentication(self) -> dict[str, str]:
-        try:
-            token = self._loaded.configuration.get_api_key_with_prefix(
-                "BearerToken", alias="authorization"
-            )
-        except (ConfigException, OSError, ValueError) as error:
-            raise InputError(
-                f"the credentials of {self.who} cannot be renewed", why=str(error)
-            ) from error
-        return {"Authorization": token.strip()} if token else {}
 
     def renew(self, generation: int) -> None:
         """Read the configuration again, unless another thread did since `generation`."""
         with self._lock:
             if generation != self._generation:
                 return
-            self._loaded = self._load()
+            self._target = self._load()
             old = self._connections
-            self._connections = Connections(self._loaded.configuration, self._pool_size)
+            self._connections = Connections(self._target, self._pool_size)
             self._generation += 1
             self._headers_until = -math.inf
         old.close()
 
     def close(self) -> None:
-        """Close the idle connections."""
         self._connections.close()
 
 
@@ -139,186 +123,190 @@ def kubeconfig_access(
 
     Raises `InputError` naming the file and what is wrong with it.
     """
-    paths = path or environ.get("KUBECONFIG") or ""
-    if not paths:
+    files = kubeconfig.files_named(path, environ)
+    if not files:
         default = Path(DEFAULT_KUBECONFIG).expanduser()
         if os.path.isfile(default):  # noqa: PTH113 - Path.is_file() raises where nobody may look
-            paths = str(default)
-        elif environ.get(SERVICE_HOST_ENV_NAME):
+            files = [str(default)]
+        elif environ.get("KUBERNETES_SERVICE_HOST"):
             return in_cluster_access(environ, pool_size)
         else:
             raise InputError(
                 "there is no kubeconfig", why=f"{DEFAULT_KUBECONFIG} does not exist", do=CHOOSE
             )
-    return Access(lambda: _from_files(paths, context), pool_size)
+    return Access(lambda: _from_files(files, context, environ), pool_size)
 
 
 def in_cluster_access(
-    environ: Mapping[str, str],
-    pool_size: int,
-    *,
-    token_file: str = SERVICE_TOKEN_FILENAME,
-    ca_file: str = SERVICE_CERT_FILENAME,
+    environ: Mapping[str, str], pool_size: int, *, directory: Path = _SERVICE_ACCOUNT
 ) -> Access:
-    """As the ServiceAccount of the pod we run in. Its token is read again every minute."""
+    """As the ServiceAccount of the pod we run in, whose files are in `directory`."""
+    what = "the pod's ServiceAccount cannot be used"
 
-    def load() -> Loaded:
-        configuration = Configuration()
-        loader = InClusterConfigLoader(token_file, ca_file, environ=environ)
-        with _plainly("the pod's ServiceAccount cannot be used", ""):
-            loader.load_and_set(configuration)
-        return Loaded(configuration, "the pod's ServiceAccount")
+    def load() -> Target:
+        host = environ.get("KUBERNETES_SERVICE_HOST", "")
+        port = environ.get("KUBERNETES_SERVICE_PORT", "")
+        if not host or not port:
+            raise InputError(what, why="the variables KUBERNETES_SERVICE_* are not set", do=CHOOSE)
+        server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+        authority = directory / "ca.crt"
+        try:
+            tls = _trusting(authority.read_bytes())
+            credentials = Credentials(token_in(directory / "token"))
+        except OSError as error:
+            raise InputError(what, where=str(authority), why=str(error.strerror)) from error
+        except InputError as error:
+            raise InputError(what, where=error.where, why=error.why or error.what) from error
+        proxy = proxy_for(server, "", environ, "")
+        return Target(server, "the pod's ServiceAccount", credentials, tls, proxy=proxy)
 
     return Access(load, pool_size)
 
 
-def _from_files(paths: str, context: str | None) -> Loaded:
-    files = [Path(p).expanduser() for p in paths.split(ENV_KUBECONFIG_PATH_SEPARATOR) if p]
-    if not any(os.path.exists(file) for file in files):  # noqa: PTH110 - as above
-        raise InputError(f"kubeconfig {paths} does not exist", do=f"check the path, or {CHOOSE}")
-    configuration = Configuration()
-    with _plainly("the kubeconfig cannot be used", paths):
-        merger = KubeConfigMerger(paths)
-        if merger.config is None:
-            raise ConfigException("it is empty")
-        _check_context(merger.config, context, paths)
-        loader = KubeConfigLoader(
-            merger.config,
-            active_context=context,
-            config_base_path=None,
-            config_persister=merger.save_changes,
-        )
-        with _reported() as reports:
-            loader.load_and_set(configuration)
-        chosen = loader.current_context
-    _check(configuration, reports, paths, chosen)
-    user = chosen["context"].get("user", "")
-    who = f'user "{user}"' if user else "nobody"
-    return Loaded(configuration, f'{who} of context "{chosen["name"]}" in {paths}')
+def _from_files(files: list[str], context: str | None, environ: Mapping[str, str]) -> Target:
+    chosen = kubeconfig.choose(files, context)
+    server = kubeconfig.server_url(chosen.cluster)
+    secure = server.startswith("https:")
+    authority = _authority(chosen)
+    credentials = credentials_of(chosen, secure=secure)
+    who = f'user "{chosen.user_name}"' if chosen.user_name else "nobody"
+    if chosen.user.impersonate:
+        who = f'"{chosen.user.impersonate}", impersonated by {who},'
+    return Target(
+        server=server,
+        who=f'{who} of context "{chosen.context}" in {chosen.paths}',
+        credentials=credentials,
+        tls=_tls(chosen, authority, credentials) if secure else None,
+        server_name=chosen.cluster.tls_server_name,
+        proxy=proxy_for(server, chosen.cluster.proxy_url, environ, chosen.where_cluster),
+        proxy_tls=_verifying(chosen, authority, or_system=True),
+    )
 
 
-def _check_context(config: Any, context: str | None, paths: str) -> None:
-    names = [entry["name"] for entry in config.value.get("contexts") or ()]
-    if context is None:
-        if not config.value.get("current-context"):
-            raise InputError(
-                "the kubeconfig has no current context",
-                where=paths,
-                do="choose one with --context" + (f": it has {', '.join(names)}" if names else ""),
-            )
-    elif context not in names:
-        raise InputError(
-            f'the kubeconfig has no context "{context}"',
-            where=paths,
-            do=f"use one of {', '.join(names)}" if names else CHOOSE,
-        )
+def _authority(chosen: Chosen) -> bytes:
+    cluster, where = chosen.cluster, chosen.where_cluster
+    if cluster.certificate_authority:
+        with _as_certificate("certificate authority", where):
+            return Path(cluster.certificate_authority).read_bytes()
+    name = "certificate-authority-data"
+    return kubeconfig.decoded(cluster.certificate_authority_data, name, where)
 
 
-def _check(
-    configuration: Configuration, reports: list[str], paths: str, chosen: Mapping[str, Any]
-) -> None:
-    if reports:
-        raise InputError(
-            "the credential plugin gave no credentials",
-            where=f'{paths}, user "{chosen["context"].get("user", "")}"',
-            why=reports[-1],
-            do="run its login command, or fix the user's exec section",
-        )
-    server = str(configuration.host)
-    if not server.startswith(("https://", "http://")):
-        raise InputError(
-            f'"{server}" is not the URL of a server',
-            where=f'{paths}, cluster "{chosen["context"].get("cluster", "")}"',
-            do="write it with its scheme: https://HOST:PORT",
-        )
+def _verifying(chosen: Chosen, authority: bytes, *, or_system: bool = False) -> ssl.SSLContext:
+    with _as_certificate("certificate authority", chosen.where_cluster):
+        tls = _trusting(authority)
+    if or_system:
+        tls.load_default_certs()
+    if chosen.cluster.insecure_skip_tls_verify:
+        tls.check_hostname = False
+        tls.verify_mode = ssl.CERT_NONE
+    return tls
 
 
-@contextlib.contextmanager
-def _plainly(what: str, where: str) -> Iterator[None]:
-    """Turn the library's and the files' errors into ours; contents are never quoted."""
-    try:
-        yield
-    except yaml.MarkedYAMLError as error:
-        line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise InputError(what, where=f"{where}{line}", why=f"not YAML: {error.problem}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(what, where=where, why="it is not UTF-8 text") from error
-    except ConfigException as error:
-        raise InputError(what, where=where, why=_tidy(str(error))) from error
-    except OSError as error:
-        raise InputError(
-            what, where=str(error.filename or where), why=str(error.strerror)
-        ) from error
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        # The library trusts a file's shape; these are what it trips over when it is another.
-        raise InputError(
-            what,
-            where=where,
-            why="it does not have the form of a kubeconfig",
-            do="see `kubectl config view` for one that has",
-        ) from error
+def _tls(chosen: Chosen, authority: bytes, credentials: Credentials) -> ssl.SSLContext:
+    """Certificates are read here; a bad one would otherwise be laid on the server."""
+    user, tls = chosen.user, _verifying(chosen, authority)
+    with _as_certificate("client certificate", chosen.where_user):
+        if user.client_certificate or user.client_certificate_data:
+            with (
+                _file(user.client_certificate, user.client_certificate_data, chosen) as certificate,
+                _file(user.client_key, user.client_key_data, chosen) as key,
+            ):
+                tls.load_cert_chain(certificate, key, _no_password)
+        elif credentials.certificate:
+            tls.load_cert_chain(credentials.certificate, credentials.key or None, _no_password)
+    return tls
 
 
-def _tidy(text: str) -> str:
-    text = text.removeprefix("Invalid kube-config file. ").removeprefix("Invalid kube-config. ")
-    return text[:1].lower() + text[1:]
+def _trusting(authority: bytes) -> ssl.SSLContext:
+    """Trusts whom the PEM certificates in `authority` vouch for; those of the system if empty."""
+    tls = ssl.create_default_context(cadata=authority.decode() if authority else None)
+    # Authorities of clusters are often older than the rules that Python 3.13 became strict about.
+    tls.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    return tls
 
 
-@contextlib.contextmanager
-def _reported() -> Iterator[list[str]]:
-    """Catch what the library only logs: that a credential plugin failed, and how."""
-    reports: list[str] = []
-    thread = threading.get_ident()
-
-    def keep(record: logging.LogRecord) -> bool:
-        if record.thread != thread or record.module != "kube_config":
-            return True
-        reports.append(record.getMessage())
-        return False
-
-    root = logging.getLogger()
-    quiet = None if root.handlers else logging.NullHandler()
-    if quiet:  # without any handler the library's call would set one up for the whole process
-        root.addHandler(quiet)
-    root.addFilter(keep)
-    try:
-        yield reports
-    finally:
-        root.removeFilter(keep)
-        if quiet:
-            root.removeHandler(quiet)
+@contextmanager
+def _file(path: str, data: str, chosen: Chosen) -> Iterator[str]:
+    """A file with the content of `data`, for as long as it is needed, where `path` names none."""
+    if path:
+        yield path
+        return
+    with tempfile.NamedTemporaryFile() as file:  # its mode is 0600
+        file.write(kubeconfig.decoded(data, "client-certificate-data or -key", chosen.where_user))
+        file.flush()
+        yield file.name
 
 
-def _pool(configuration: Configuration, size: int) -> urllib3.PoolManager:
-    _check_certificates(configuration)
-    configuration.connection_pool_maxsize = size
-    # A peer that is gone without a word is noticed by the kernel even where no timeout applies.
-    configuration.keep_alive = True
-    # What was found is settled. Else the library looks through the environment for a proxy again
-    # each time it is asked for the token.
-    configuration.proxy = configuration.proxy
-    pool: urllib3.PoolManager = RESTClientObject(configuration).pool_manager
-    return pool
+def _no_password() -> str:
+    """Else OpenSSL asks at the terminal."""
+    raise ValueError("the key is protected by a password")
 
 
-def _check_certificates(configuration: Configuration) -> None:
-    """Certificates are otherwise read by the first request, which would blame the server."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    if configuration.ssl_ca_cert:
-        with _as_certificates("certificate authority"):
-            context.load_verify_locations(cafile=configuration.ssl_ca_cert)
-    if configuration.cert_file:
-        with _as_certificates("client certificate"):
-            context.load_cert_chain(configuration.cert_file, configuration.key_file)
-
-
-@contextlib.contextmanager
-def _as_certificates(what: str) -> Iterator[None]:
+@contextmanager
+def _as_certificate(what: str, where: str) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+        file = getattr(error, "filename", None)
+        why = getattr(error, "reason", None) or getattr(error, "strerror", None) or str(error)
         raise InputError(
             f"the {what} of the kubeconfig cannot be used",
-            why=getattr(error, "reason", None) or str(error),
+            where=where,
+            why=f"{file}: {why}" if file else why,
             do="it must be a PEM certificate, written in base64 in *-data fields",
         ) from error
+
+
+class _ThroughProxy(urllib3.ProxyManager):
+    """Keeps headers apart that have one name: groups to impersonate."""
+
+    def _set_proxy_headers(
+        self, url: str, headers: Mapping[str, str] | None = None
+    ) -> Mapping[str, str]:
+        own = urllib3.HTTPHeaderDict(super()._set_proxy_headers(url))
+        own.extend(headers or {})
+        return own
+
+
+def _pool(target: Target, size: int) -> urllib3.PoolManager:
+    options: dict[str, object] = {
+        "maxsize": size,
+        "socket_options": _keep_alive(),
+    }
+    if target.tls is not None:
+        options["ssl_context"] = target.tls
+        if target.tls.verify_mode == ssl.CERT_NONE:
+            options |= {"cert_reqs": "CERT_NONE", "assert_hostname": False}
+        if target.server_name:
+            options["server_hostname"] = target.server_name
+    proxy = target.proxy
+    if proxy is None:
+        return urllib3.PoolManager(**options)  # type: ignore[arg-type]
+    if proxy.is_socks:
+        from captfctl.cluster.socks import socks_manager
+
+        return socks_manager(proxy, **options)
+    headers = None
+    if proxy.username or proxy.password:
+        headers = make_headers(proxy_basic_auth=f"{proxy.username}:{proxy.password}")
+    return _ThroughProxy(
+        proxy.url,
+        proxy_headers=headers,
+        proxy_ssl_context=target.proxy_tls,
+        **options,  # type: ignore[arg-type]
+    )
+
+
+def _keep_alive() -> list[tuple[int, int, int]]:
+    """A peer that is gone without a word is noticed by the kernel even where no timeout applies."""
+    seconds = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4))
+    return [
+        (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
+        (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+        *(
+            (socket.IPPROTO_TCP, getattr(socket, name), value)
+            for name, value in seconds
+            if hasattr(socket, name)
+        ),
+    ]

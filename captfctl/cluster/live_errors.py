@@ -20,6 +20,7 @@ class Request:
     path: str
     server: str
     who: str
+    proxy: str = ""
 
     @property
     def writes(self) -> bool:
@@ -190,10 +191,11 @@ def never_sent(error: http_errors.HTTPError) -> bool:
 def broken(error: http_errors.HTTPError, request: Request) -> errors.Unavailable:
     """The error for a request without an answer."""
     sent = not never_sent(error)
+    server = request.server + (f" through proxy {request.proxy}" if request.proxy else "")
     return errors.Unavailable(
-        f"no answer from the API server at {request.server}"
+        f"no answer from the API server at {server}"
         if sent
-        else f"the API server at {request.server} cannot be reached",
+        else f"the API server at {server} cannot be reached",
         why=_reason(error),
         do="" if sent else "check that it runs and that the kubeconfig names the right one",
         outcome_unknown=sent and request.writes,

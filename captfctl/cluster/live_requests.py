@@ -90,7 +90,7 @@ class Requests:
 
     def request(self, method: str, path: str) -> Request:
         """A request as error messages name it."""
-        return Request(method, path, self.server, self.who)
+        return Request(method, path, self.server, self.who, self._access.proxy)
 
     def close(self) -> None:
         """Close idle connections and end waits for a busy server."""
@@ -146,7 +146,7 @@ class Requests:
                     self._clock.monotonic()
                 )
             try:
-                sent = {**headers, **credentials}
+                sent = _with(headers, credentials)
                 return generation, send(connections, request.method, url, sent, body)
             except http_errors.HTTPError as error:
                 if last or not _may_repeat(error, request):
@@ -218,6 +218,14 @@ def _as_unauthorized() -> Iterator[None]:
         yield
     except InputError as error:
         raise Unauthorized(error.what, where=error.where, why=error.why, do=error.do) from error
+
+
+def _with(headers: Mapping[str, str], credentials: Mapping[str, str]) -> Mapping[str, str]:
+    if not isinstance(credentials, urllib3.HTTPHeaderDict):
+        return {**headers, **credentials}
+    several = urllib3.HTTPHeaderDict(headers)
+    several.extend(credentials)
+    return several
 
 
 def _may_repeat(error: http_errors.HTTPError, request: Request) -> bool:

@@ -1,7 +1,10 @@
 """A small HTTP server that answers as a test tells it, and kubeconfigs that name it."""
 
+import base64
 import json
 import queue
+import ssl
+import tempfile
 import threading
 from collections import deque
 from dataclasses import dataclass, field
@@ -20,6 +23,7 @@ class Seen:
     query: dict
     headers: dict
     body: dict | None
+    lines: list = field(default_factory=list)  # all headers: a name may come several times
 
 
 @dataclass
@@ -66,10 +70,14 @@ class Stream:
 
 
 class Api:
-    """Answers come in the order they were given; none left: 500."""
+    """Answers come in the order they were given; none left: 500.
 
-    def __init__(self):
+    With a certificate it is reached by HTTPS. `trust` are the fields of a cluster that go with it.
+    """
+
+    def __init__(self, certificate=None, authority=None):
         self.answers = deque()
+        self.default = None  # an answer when none is left
         self.seen = []
         api = self
 
@@ -94,6 +102,15 @@ class Api:
         self.server = Server(("127.0.0.1", 0), Handler)
         self.port = self.server.server_address[1]
         self.url = f"http://127.0.0.1:{self.port}"
+        self.trust = {}
+        if certificate is not None:
+            self.url = f"https://127.0.0.1:{self.port}"
+            self.authority = authority.pem()
+            data = base64.b64encode(self.authority).decode()
+            self.trust = {"certificate-authority-data": data}
+            self.server.socket = _tls(certificate, self.authority).wrap_socket(
+                self.server.socket, server_side=True, do_handshake_on_connect=False
+            )
 
     def __enter__(self):
         threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
@@ -112,8 +129,15 @@ class Api:
         body = handler.rfile.read(length)
         query = {key: values[0] for key, values in parse_qs(url.query).items()}
         parsed = json.loads(body) if body else None
-        self.seen.append(Seen(handler.command, url.path, query, dict(handler.headers), parsed))
-        answer = self.answers.popleft() if self.answers else Answer(500, "no answer left")
+        lines = sorted(handler.headers.items())
+        headers = dict(handler.headers)
+        self.seen.append(Seen(handler.command, url.path, query, headers, parsed, lines))
+        if self.answers:
+            answer = self.answers.popleft()
+        elif self.default is not None:
+            answer = Answer(200, self.default)
+        else:
+            answer = Answer(500, "no answer left")
         if isinstance(answer, Stream):
             _stream(handler, answer)
         elif isinstance(answer, threading.Event):  # an answer that never comes
@@ -121,6 +145,17 @@ class Api:
             handler.close_connection = True
         else:
             _reply(handler, answer)
+
+
+def _tls(certificate, authority):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(certificate.key_pem() + certificate.pem())
+        file.flush()
+        context.load_cert_chain(file.name)
+    context.load_verify_locations(cadata=authority.decode())
+    context.verify_mode = ssl.CERT_OPTIONAL
+    return context
 
 
 def _reply(handler, answer):
