@@ -48,7 +48,9 @@ class _Handler(StreamRequestHandler):
             self._tunnel(b"")
         else:
             path = "/" + target.split("/", 3)[3]
-            self._tunnel(head.replace(target.encode(), path.encode(), 1))
+            head = head.replace(target.encode(), path.encode(), 1)
+            # One request a connection, so that each is seen.
+            self._tunnel(head.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
 
     def _tunnel(self, begun):
         with socket.create_connection(("127.0.0.1", self.server.owner.target)) as onward:
