@@ -11,13 +11,12 @@ from captfctl.clock import Clock
 from captfctl.cluster.door import Door
 from captfctl.controller import Controller, ElectionSettings, LeaderElector, Result, WorkQueue
 from captfctl.errors import CaptfError
-from captfctl.manager import diagnostics
+from captfctl.manager import endpoints
 from captfctl.manager.caches import Caches, InformerReader
 from captfctl.manager.certificate import serving_context
 from captfctl.manager.events import QueuedRecorder
 from captfctl.manager.identity import IdentityReconciler
 from captfctl.manager.metrics import PrometheusMetrics
-from captfctl.manager.probes import probes
 from captfctl.manager.sweeper import Sweeper
 from captfctl.manager.watches import connect_clusters, connect_identities
 from captfctl.manager.work_metrics import NamedQueueMetrics, WorkMetrics
@@ -164,7 +163,7 @@ class Manager:
     def _make_servers(self) -> dict[str, HttpServer]:
         servers = {}
         if self.settings.health_addr:
-            respond = probes(self._caches.waiting_for)
+            respond = endpoints.probes(self._caches.waiting_for)
             servers["health"] = HttpServer("health", _address(self.settings.health_addr), respond)
         if self.settings.diagnostics_address:
             servers["diagnostics"] = self._diagnostics(self.settings.diagnostics_address)
@@ -172,9 +171,9 @@ class Manager:
 
     def _diagnostics(self, address: str) -> HttpServer:
         if self.settings.insecure_diagnostics:
-            return HttpServer("diagnostics", _address(address), diagnostics.insecure(self.registry))
+            return HttpServer("diagnostics", _address(address), endpoints.insecure(self.registry))
         tls = serving_context(self._clock, self.settings.tls_min_version)
-        respond = diagnostics.secure(self.registry, self._door)
+        respond = endpoints.secure(self.registry, self._door)
         return HttpServer("diagnostics", _address(address), respond, tls)
 
     def _make_elector(self) -> LeaderElector:

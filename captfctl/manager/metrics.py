@@ -6,7 +6,6 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from captfctl.manager.labels import ACTIONS, KINDS, step_label
 from captfctl.manager.object_gauges import ObjectGauges
 from captfctl.model import keys
 from captfctl.model.core import Job
@@ -18,6 +17,14 @@ from captfctl.version import VERSION
 from runner import wire
 
 CONTRACT = "v1alpha1"
+# The closed sets of label values: what a module's run writes must not make new ones.
+KINDS = frozenset({"TerraformCluster", "TerraformMachine", "TerraformMachinePool"})
+ACTIONS = ("add", "change", "destroy", "import")
+
+
+def step_label(name: str) -> str:
+    """The step's name, `other` for one that is not known."""
+    return name if name in wire.STEPS else "other"
 
 
 def exponential(first: float, last: float, count: int) -> tuple[float, ...]:

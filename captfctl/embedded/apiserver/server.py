@@ -15,8 +15,7 @@ from captfctl.clock import Clock
 from captfctl.cluster.errors import ApiError
 from captfctl.embedded.apiserver.app import App
 from captfctl.embedded.apiserver.auth import Authenticator
-from captfctl.embedded.apiserver.files import make_private_directory
-from captfctl.embedded.apiserver.kubeconfig import write_kubeconfig
+from captfctl.embedded.apiserver.files import make_private_directory, write_kubeconfig
 from captfctl.embedded.apiserver.log_source import LogSource
 from captfctl.embedded.apiserver.tls import Certificates, ensure_certificates
 from captfctl.embedded.apiserver.tokens import serve_tokens

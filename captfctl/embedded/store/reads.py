@@ -1,13 +1,16 @@
-"""Lists in pages and the start of watches."""
+"""Lists in pages with their continue tokens, and the start of watches."""
 
+import base64
+import binascii
 import re
 from collections.abc import Callable
+
+import msgspec
 
 from captfctl.cluster.door import EventType
 from captfctl.cluster.errors import BadRequest, Gone
 from captfctl.embedded.store.collection import Collection, Record
 from captfctl.embedded.store.engine import Engine
-from captfctl.embedded.store.paging import parse_token, token
 from captfctl.embedded.store.registry import Served
 from captfctl.embedded.store.requests import ListOptions, RawEvent, RawPage, WatchOptions
 from captfctl.embedded.store.selection import Selection, select
@@ -162,3 +165,32 @@ def dependents(engine: Engine, uid: str) -> list[tuple[Served, str, str]]:
         if versions := engine.registry.of_storage(storage):
             result.append((versions[0], namespace, name))
     return result
+
+
+class Continuation(msgspec.Struct, rename={"version": "rv", "after": "start"}):
+    """The next page starts after key `after`, in the collection as it was at `version`."""
+
+    v: str
+    version: int
+    after: str
+
+
+_FORM = "meta.k8s.io/v1"
+
+
+def token(version: int, after: str) -> str:
+    """The token of a page that follows the object at `after`."""
+    body = msgspec.json.encode(Continuation(_FORM, version, after))
+    return base64.urlsafe_b64encode(body).decode().rstrip("=")
+
+
+def parse_token(text: str) -> Continuation:
+    """Raises `BadRequest`."""
+    try:
+        body = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        found = msgspec.json.decode(body, type=Continuation)
+    except (binascii.Error, ValueError, msgspec.DecodeError):
+        found = None
+    if found is None or found.v != _FORM or found.version < 1:
+        raise BadRequest("continue key is not valid", do="start the list again without it")
+    return found

@@ -3,16 +3,18 @@
 The library is loaded when the first rule is compiled: most stores never need it.
 """
 
+import importlib.util
 import re
+import sys
 from collections.abc import Callable, Container, Mapping
 from datetime import timedelta
-from functools import lru_cache
+from functools import cache, lru_cache
+from pathlib import Path
 from typing import Any
 
 from captfctl.cluster.errors import Cause
 from captfctl.embedded.schemas import Node, Rule
 from captfctl.embedded.store.cel_functions import FUNCTIONS, REPLACEMENTS
-from captfctl.embedded.store.cel_library import cel
 from captfctl.embedded.store.validation import ABSENT, old_item
 from captfctl.embedded.store.violations import child, shown, type_name
 from captfctl.model.durations import parse_duration
@@ -39,6 +41,26 @@ def _replaced(found: re.Match[str]) -> str:
 
 
 _NO_MORE: Mapping[str, Callable[..., Any]] = {}
+
+
+@cache
+def cel() -> Any:
+    """The compiled part of package `cel`, loaded when the first rule is compiled.
+
+    Importing the package itself also imports its command line, which takes over a second.
+    """
+    spec = importlib.util.find_spec("cel")
+    assert spec is not None, "the package common-expression-language is a dependency"
+    assert spec.submodule_search_locations is not None
+    for folder in spec.submodule_search_locations:
+        for library in sorted(Path(folder).glob("cel.*")):
+            inner = importlib.util.spec_from_file_location("cel.cel", library)
+            if library.suffix in (".so", ".pyd", ".dylib") and inner and inner.loader:
+                module = importlib.util.module_from_spec(inner)
+                sys.modules["cel.cel"] = module
+                inner.loader.exec_module(module)
+                return module
+    return importlib.import_module("cel")
 
 
 class RuleError(Exception):
