@@ -102,7 +102,7 @@ class Starter:
         return found
 
     def _prepare(self, run: Run, work: Work, confirm: Callable[[], str]) -> Job | Deferred:
-        """Steps 1 to 7: nothing exists yet that would have to be taken back by hand."""
+        """The steps before the Job: nothing exists yet that has to be taken back by hand."""
         refusal = confirm()
         if refusal:
             self.give_back(run)
@@ -159,8 +159,8 @@ class Starter:
             self._leases.release(run.subject, run.name)
 
     def _provide(self, run: Run, work: Work, job: Job) -> None:
-        """Steps 9 and 10. A start that was held up may find that another manager adopted the Job
-        meanwhile, saw it finish and read it: what is provided after that must not stay."""
+        """The steps after the Job. A start that was held up may find that another manager adopted
+        it meanwhile, saw it finish and read it: what is provided after that must not stay."""
         work.provide(job)
         live = self._read_job(run)
         if live is not None and is_finished(live):
