@@ -337,9 +337,11 @@ def test_removing_a_required_owner_leaves_no_trace_of_its_fields(api, namespace)
 
 def test_a_put_creates_a_lease_that_is_not_there(api, namespace):
     path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/l"
-    status, answer = api.call("PUT", path, {"spec": {"holderIdentity": "me"}})
+    status, answer = api.call("PUT", path, {"metadata": {"name": "l"}, "spec": {}})
     assert status == 201, answer
-    status, _ = api.call("PUT", f"/api/v1/namespaces/{namespace}/secrets/s", {})
+    status, _ = api.call(
+        "PUT", f"/api/v1/namespaces/{namespace}/secrets/s", {"metadata": {"name": "s"}}
+    )
     assert status == 404
 
 

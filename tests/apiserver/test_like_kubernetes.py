@@ -1,7 +1,9 @@
 """The same requests to the embedded API server and to Kubernetes' own: the answers agree."""
 
+import itertools
 import json
 import random
+import re
 import ssl
 import urllib.request
 from collections.abc import Iterator
@@ -13,6 +15,7 @@ import pytest
 
 from captfctl.embedded.apiserver.field_sets import decode, path_text
 from tests.apiserver.conftest import WIDGETS, widget
+from tests.apiserver.examples import EXAMPLES
 from tests.controlplane.assets import AssetsMissingError, find
 from tests.controlplane.processes import ControlPlane
 from tests.support.clock import eventually
@@ -26,6 +29,11 @@ JSON_PATCH = "application/json-patch+json"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
+def decoded(body):
+    """An answer; a path that is not served yet is answered with plain text."""
+    return json.loads(body) if body.startswith(b"{") else {"text": body.decode()}
+
+
 @dataclass
 class Client:
     url: str
@@ -33,7 +41,7 @@ class Client:
     authority: Path
 
     def __call__(self, method, path, body=None, content="application/json"):
-        data = None if body is None else json.dumps(body).encode()
+        data = body if isinstance(body, bytes | None) else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, data=data, method=method)
         request.add_header("Authorization", f"Bearer {self.token}")
         request.add_header("Content-Type", content)
@@ -43,7 +51,7 @@ class Client:
                 return answer.status, json.loads(answer.read())
         except HTTPError as error:
             with error:
-                return error.code, json.loads(error.read())
+                return error.code, decoded(error.read())
 
 
 @dataclass
@@ -310,3 +318,170 @@ def test_tables_have_the_same_columns(both):
                 columns = json.loads(answer.read())["columnDefinitions"]
             found.append([(c["name"], c["type"], c["priority"] > 0) for c in columns])
         assert found[0] == found[1], path
+
+
+ADMITTED = {
+    "Pod": {"spec.priority", "spec.preemptionPolicy"},
+    "Node": {"spec.taints", "metadata.annotations", "status.allocatable"},
+    "Job": {"status.terminating"},
+    "CustomResourceDefinition": {
+        "metadata.finalizers",
+        "status.acceptedNames",
+        "status.conditions",
+        "status.storedVersions",
+    },
+    "ValidatingAdmissionPolicy": {"status.typeChecking", "status.observedGeneration"},
+}
+"""What admission and controllers add to an object, of which the embedded server has none."""
+
+
+def flat(value, path=""):
+    """The values in a document by path; to a client, what is null is absent."""
+    if isinstance(value, dict) and value:
+        for key, item in value.items():
+            yield from flat(item, f"{path}.{key}" if path else key)
+    elif isinstance(value, list) and value:
+        for index, item in enumerate(value):
+            yield from flat(item, f"{path}[{index}]")
+    elif value not in (None, {}, []):
+        yield path, value
+
+
+def told(answer, kind):
+    """An answer's fields but for what differs from server to server."""
+    metadata = answer["metadata"]
+    text = json.dumps(answer).replace(metadata["uid"], "UID")
+    document = json.loads(text)
+    for key in ("resourceVersion", "creationTimestamp", "managedFields"):
+        document["metadata"].pop(key, None)
+    moment = re.compile(r"^20\d\d-")
+    return {
+        path: "TIME" if path.endswith("Time") and moment.match(str(value)) else value
+        for path, value in flat(document)
+        if not any(path.startswith(added) for added in ADMITTED.get(kind, ()))
+    }
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda e: f"{e.api_version}-{e.kind}")
+def test_objects_of_every_kind_are_written_alike(both, example):
+    """Field by field, also those that are false, zero or empty, and after a status half filled."""
+    run = f"x{random.randrange(1 << 32):x}"
+    robot = {"metadata": {"name": "robot"}}
+    document = example.named(run, "default")
+    document["metadata"]["labels"] = {"run": run}
+    if example.kind == "Pod":
+        document["spec"] |= {
+            "tolerations": [{"operator": "Exists"}],
+            "automountServiceAccountToken": False,
+        }
+    path = example.collection("default")
+    one = f"{path}/{document['metadata']['name']}"
+    answers = []
+    for client in (both.ours, both.real):
+        client("POST", "/api/v1/namespaces/default/serviceaccounts", robot)
+        found = [client("POST", path, document)]
+        if example.status is not None:
+            found.append(client("PATCH", f"{one}/status", {"status": example.status}, MERGE))
+        client("DELETE", f"{one}?gracePeriodSeconds=0")
+        answers.append(found)
+    for (our_status, ours), (real_status, real) in zip(*answers, strict=True):
+        assert (our_status, real_status) in ((200, 200), (201, 201)), (ours, real)
+        assert told(ours, example.kind) == told(real, example.kind)
+
+
+VERSIONS = ("", "0", "99999999")
+MATCHES = ("", "Exact", "NotOlderThan", "Some")
+
+
+@pytest.mark.parametrize("path", [MAPS_PATH, WIDGETS_PATH], ids=["built-in", "custom"])
+def test_options_of_lists_and_watches_are_refused_alike(both, path):
+    """Every combination that is refused at once; those that are answered are lists of objects."""
+    for version, match, initial, more in itertools.product(
+        VERSIONS, MATCHES, ("", "true", "false", "maybe"), ("", "continue=x", "watch=1")
+    ):
+        query = f"resourceVersion={version}&resourceVersionMatch={match}&{more}"
+        query += f"&sendInitialEvents={initial}" if initial else ""
+        watches = more == "watch=1"
+        if watches and (match in ("", "NotOlderThan")) and (bool(match) is bool(initial)):
+            continue  # a stream
+        ours, real = both.ours("GET", f"{path}?{query}"), both.real("GET", f"{path}?{query}")
+        assert ours[0] == real[0], (query, ours, real)
+        if ours[0] >= 400:
+            assert comparable(*ours)[1:3] == comparable(*real)[1:3], (query, ours, real)
+            causes = [
+                answer["details"].get("causes") if answer.get("details") else None
+                for _, answer in (ours, real)
+            ]
+            assert causes[0] == causes[1] or not causes[1], (query, causes)
+
+
+UNUSABLE = (
+    *(("POST", "application/json", body) for body in (
+        b"", b"{", b"[]", b"5", b'"x"', b"{}", b"\xff", b"{} x", b'{"metadata":5}',
+        b'{"kind":"Secret","apiVersion":"v1"}', b'{"metadata":{"name":5}}',
+        b'{"metadata":{"labels":{"a":1}}}', b'{"metadata":{"name":"a\\u0000"}}',
+        b'{"data":5,"spec":5,"metadata":{"name":"x"},"apiVersion":"v1"}',
+        b'{"a":' * 12_000 + b"1" + b"}" * 12_000,
+    )),
+    *(("POST", "application/yaml", body) for body in (
+        b"a: b: c", b"- x", b"{a: &a [*a]}", b"a: *x", b'"\\x"',
+    )),
+    *(("POST", "application/vnd.kubernetes.protobuf", body) for body in (
+        b"", b"x", b"k8s\0", b"k8s\0\x08\x00", b"k8s\0\xff\xff",
+    )),
+    *(("POST", media, b"{}") for media in (
+        "application/cbor", "text/plain", "application/x-www-form-urlencoded", "application/jsonx",
+    )),
+    *(("PATCH", MERGE, body) for body in (b"", b"{", b"[]", b"5")),
+    *(("PATCH", JSON_PATCH, body) for body in (
+        b"", b"{}", b"[5]", b'[{"op":"remove","path":"/nope"}]',
+        b'[{"op":"test","path":"/kind","value":"x"}]',
+    )),
+    *(("PATCH", "application/cbor", b"{}"), ("PATCH", "application/json", b"{}")),
+    *(("PATCH", APPLY, body) for body in (
+        b"", b"{", b"[]", b"5", b'{"apiVersion":"v1"}', b'{"kind":"ConfigMap"}', b"a: b: c",
+    )),
+    *(("PUT", "application/json", body) for body in (b"{}", b'{"metadata":{"name":"other"}}')),
+    ("DELETE", "application/json", b'{"dryRun":["Some"]}'),
+    ("DELETE", "application/cbor", b"{}"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("path", [MAPS_PATH, WIDGETS_PATH], ids=["built-in", "custom"])
+def test_bodies_that_cannot_be_used_are_refused_alike(both, path):
+    existing = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "unusable"}}
+    for client in (both.ours, both.real):
+        client("POST", path, existing if path == MAPS_PATH else widget("unusable"))
+    for method, media, body in UNUSABLE:
+        if "protobuf" in media and path == WIDGETS_PATH:
+            continue  # Kubernetes' own fails, and closes the connection
+        query = "?fieldManager=m" if media == APPLY else ""
+        target = path if method == "POST" else f"{path}/unusable{query}"
+        ours, real = (c(method, target, body, media) for c in (both.ours, both.real))
+        assert 400 <= ours[0] < 500, (method, media, body[:60], ours)
+        assert ours[0] == real[0], (method, media, body[:60], ours, real)
+
+
+def shape(schema):
+    """A definition as far as clients go by it: without texts, defaults and limits."""
+    texts = ("description", "default", "title", "enum", "pattern", "format")
+    if isinstance(schema, dict):
+        return {
+            key: {name: shape(part) for name, part in value.items()}
+            if key == "properties"
+            else shape(value)
+            for key, value in schema.items()
+            if key not in texts and key != "x-kubernetes-unions"
+        }
+    return schema
+
+
+def test_the_definitions_of_openapi_v2_are_alike(both):
+    (_, ours), (_, real) = (client("GET", "/openapi/v2") for client in (both.ours, both.real))
+    compared = ours["definitions"].keys() & real["definitions"].keys()
+    assert len(compared) > 150
+    for name in sorted(compared - {"io.example.v1.Widget"}):
+        mine, theirs = ours["definitions"][name], real["definitions"][name]
+        assert mine.get("properties", {}).keys() == theirs.get("properties", {}).keys(), name
+        for field, part in mine.get("properties", {}).items():
+            assert shape(part) == shape(theirs["properties"][field]), (name, field)

@@ -13,18 +13,16 @@ _EXACT, _NOT_OLDER = "Exact", "NotOlderThan"
 def list_causes(query: Mapping[str, str]) -> Iterator[Cause]:
     """What is wrong with the options of a list."""
     version, match = query.get("resourceVersion", ""), query.get(MATCH, "")
-    if INITIAL in query:
-        yield forbidden(INITIAL, f"{INITIAL} is forbidden for list")
-    if not match:
-        return
-    if not version:
+    if match and not version:
         yield forbidden(MATCH, f"{MATCH} is forbidden unless resourceVersion is provided")
-    if query.get("continue"):
+    if match and query.get("continue"):
         yield forbidden(MATCH, f"{MATCH} is forbidden when continue is provided")
-    if match not in (_EXACT, _NOT_OLDER):
+    if match not in ("", _EXACT, _NOT_OLDER):
         yield unsupported(MATCH, match, (_EXACT, _NOT_OLDER, ""))
     if match == _EXACT and version == "0":
         yield forbidden(MATCH, f'{MATCH} "exact" is forbidden for resourceVersion "0"')
+    if INITIAL in query:
+        yield forbidden(INITIAL, f"{INITIAL} is forbidden for list")
 
 
 def watch_causes(query: Mapping[str, str]) -> Iterator[Cause]:

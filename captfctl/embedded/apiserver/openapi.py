@@ -20,6 +20,7 @@ from captfctl.version import VERSION
 V2 = "/openapi/v2"
 V3 = "/openapi/v3"
 _PREFIX = "#/components/schemas/"
+_EXTENSIONS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1"
 _WRITE = ("dryRun", "fieldManager", "fieldValidation")
 _PATCHES = (
     "application/apply-patch+yaml",
@@ -182,6 +183,10 @@ _NAMED: dict[str, tuple[str, Document]] = {
     Scalar.TIME: (f"{META}.Time", {"type": "string", "format": "date-time"}),
     Scalar.MICRO_TIME: (f"{META}.MicroTime", {"type": "string", "format": "date-time"}),
     Scalar.FIELDS: (f"{META}.FieldsV1", {"type": "object"}),
+    Scalar.JSON: (f"{_EXTENSIONS}.JSON", {}),
+    Scalar.SCHEMA_OR_ARRAY: (f"{_EXTENSIONS}.JSONSchemaPropsOrArray", {}),
+    Scalar.SCHEMA_OR_BOOL: (f"{_EXTENSIONS}.JSONSchemaPropsOrBool", {}),
+    Scalar.SCHEMA_OR_STRINGS: (f"{_EXTENSIONS}.JSONSchemaPropsOrStringArray", {}),
     Scalar.QUANTITY: (
         "io.k8s.apimachinery.pkg.api.resource.Quantity",
         {"oneOf": [{"type": "string"}, {"type": "number"}]},

@@ -102,6 +102,7 @@ class _Preconditions(msgspec.Struct, rename="camel"):
 class _DeleteOptions(msgspec.Struct, rename="camel"):
     """The body of a delete."""
 
+    kind: str | None = None
     grace_period_seconds: int | None = None
     preconditions: _Preconditions | None = None
     orphan_dependents: bool | None = None
@@ -247,6 +248,10 @@ class ApiRequest:
     def delete_options(self) -> DeleteOptions:
         """From the body (a `DeleteOptions` object), else from the query."""
         given = convert(self.document() if self.body.strip() else {}, _DeleteOptions)
+        if given.kind not in (None, "", "DeleteOptions"):
+            raise BadRequest(f"the body of a delete is a DeleteOptions, not a {given.kind}")
+        if given.dry_run and set(given.dry_run) != {"All"}:
+            raise self.invalid_options(unsupported("dryRun", given.dry_run, ("All",)))
         grace = given.grace_period_seconds
         if grace is None:
             grace = self.optional_number("gracePeriodSeconds")
@@ -263,7 +268,7 @@ class ApiRequest:
                 resource_version=conditions.resource_version or "",
                 propagation=Propagation(propagation) if propagation else None,
                 grace_period_seconds=grace,
-                dry_run=self.dry_run or given.dry_run == ["All"],
+                dry_run=bool(given.dry_run) or self.dry_run,
                 user=user_info(self.identity),
             )
         except ValueError:

@@ -116,7 +116,9 @@ class Resources:
 
     def update(self, request: ApiRequest, served: Served, target: Target) -> Reply:
         """Store the object in the body in place of the present one."""
-        document = self._incoming(request.document(), served, target)
+        body = request.document()
+        _require_name(body, target.name)
+        document = self._incoming(body, served, target)
         manager = self._manager(request, served, target)
         create = served.resource.name in _CREATED_BY_UPDATE and not target.subresource
 
@@ -162,7 +164,9 @@ class Resources:
         if not request.query.get("fieldManager"):
             cause = required("fieldManager", "is required for apply patch")
             raise request.invalid_options(cause)
-        applied = self._incoming(request.patch_object(), served, target)
+        body = request.patch_object()
+        _require_type(body, served)
+        applied = self._incoming(body, served, target)
         manager = self._manager(request, served, target)
         force = request.flag("force")
 
@@ -238,9 +242,13 @@ class Resources:
     def _incoming(self, document: Document, served: Served, target: Target) -> Document:
         """The object of a request, proven to be what the path names, with its namespace."""
         resource = served.resource
-        document.setdefault("apiVersion", resource.api_version)
-        document.setdefault("kind", resource.kind)
-        metadata = document.setdefault("metadata", {})
+        if served.custom:  # of its own kinds the server knows what a path means
+            _require_type(document, served)
+        document["apiVersion"] = document.get("apiVersion") or resource.api_version
+        document["kind"] = document.get("kind") or resource.kind
+        if document.get("metadata") is None:
+            document["metadata"] = {}
+        metadata = document["metadata"]
         if not isinstance(metadata, dict):
             raise BadRequest("metadata must be an object")
         for key in _COLLECTIONS:  # empty and absent are the same
@@ -273,3 +281,23 @@ class Resources:
             raise BadRequest(
                 f"the object is in namespace {namespace}, the path in {target.namespace}"
             )
+
+
+def _require_type(document: Document, served: Served) -> None:
+    """Raises `BadRequest` for an object that does not say what it is."""
+    for field in ("apiVersion", "kind"):
+        if not document.get(field):
+            raise BadRequest(
+                f"the object provided is unrecognized (must be of type {served.resource.kind}): "
+                f"{field} is missing"
+            )
+
+
+def _require_name(document: Document, name: str) -> None:
+    """Raises `BadRequest` for a replacement without a name."""
+    metadata = document.get("metadata") or {}
+    if isinstance(metadata, dict) and not metadata.get("name"):
+        raise BadRequest(
+            f"the name of the object ({name} based on URL) was undeterminable: "
+            "name must be provided"
+        )
