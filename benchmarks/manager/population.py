@@ -33,6 +33,7 @@ from captfctl.model.identity import (
     TerraformClusterIdentity,
     TerraformClusterIdentitySpec,
 )
+from captfctl.model.kinds import CLUSTER, INFRASTRUCTURE, Role
 from captfctl.model.meta import LabelSelector, ObjectMeta, OwnerReference
 from captfctl.model.ops import Op
 from captfctl.model.owner import Owner
@@ -40,14 +41,12 @@ from captfctl.model.resource import Resource
 from captfctl.model.resources import (
     CLUSTERS,
     CRDS,
-    INFRASTRUCTURE,
     JOBS,
     NAMESPACES,
     SECRETS,
     TERRAFORM_CLUSTER_IDENTITIES,
     TERRAFORM_CLUSTERS,
 )
-from captfctl.model.roles import Role
 from captfctl.model.terraform import (
     ClusterDrift,
     ControlPlaneEndpoint,
@@ -342,7 +341,7 @@ def _object(subject: Subject, cluster: Cluster) -> TerraformCluster:
             labels={keys.CLUSTER_NAME: cluster.metadata.name},
             annotations={keys.ENDPOINT_SOURCE: SOURCE_MODULE},
             owner_references=[reference],
-            finalizers=[keys.CLUSTER_FINALIZER],
+            finalizers=[CLUSTER.finalizer],
         ),
         spec=TerraformClusterSpec(
             source=Source(image=IMAGE),

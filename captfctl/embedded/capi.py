@@ -22,8 +22,9 @@ from captfctl.controller import Controller, Handler, Informer, Result
 from captfctl.model.capi import Cluster
 from captfctl.model.conditions import find
 from captfctl.model.keys import CLUSTER_NAME, PAUSED
+from captfctl.model.kinds import CLUSTER, INFRASTRUCTURE
 from captfctl.model.meta import Condition, OwnerReference, whole_seconds
-from captfctl.model.resources import CLUSTERS, INFRASTRUCTURE, TERRAFORM_CLUSTERS
+from captfctl.model.resources import CLUSTERS, TERRAFORM_CLUSTERS
 from captfctl.model.terraform import TerraformCluster
 
 FINALIZER = "cluster.cluster.x-k8s.io"
@@ -83,7 +84,7 @@ class CapiStandIn:
         except NotFound:
             return Result()
         ref = cluster.spec.infrastructure_ref
-        if ref is not None and (ref.api_group, ref.kind) != (INFRASTRUCTURE, "TerraformCluster"):
+        if ref is not None and (ref.api_group, ref.kind) != (INFRASTRUCTURE, CLUSTER.name):
             return Result()
         infrastructure = self._read(ref.name, namespace) if ref is not None else None
         if cluster.deleting:

@@ -6,8 +6,9 @@
 from dataclasses import dataclass
 
 from captfctl.model.core import PolicyRule, Role
+from captfctl.model.kinds import INFRASTRUCTURE
 from captfctl.model.meta import ObjectMeta
-from captfctl.model.resources import CAPI, CLUSTER_ROLES, INFRASTRUCTURE, ROLES
+from captfctl.model.resources import CAPI, CLUSTER_ROLES, ROLES
 
 MANAGER_ROLE = "captf-manager-role"
 LEADER_ROLE = "captf-leader-election-role"

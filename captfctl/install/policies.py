@@ -28,9 +28,9 @@ from captfctl.model.job_policy import (
     RESERVED_ENV,
     RESERVED_ENV_PREFIXES,
 )
+from captfctl.model.kinds import Role
 from captfctl.model.resource import Document
 from captfctl.model.resources import TERRAFORM_CLUSTER_IDENTITIES, TERRAFORM_CLUSTERS
-from captfctl.model.roles import Role
 from captfctl.model.variable_names import (
     IDENTIFIER,
     META_ARGUMENTS,

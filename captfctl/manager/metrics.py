@@ -9,6 +9,7 @@ from prometheus_client.registry import Collector
 from captfctl.manager.object_gauges import ObjectGauges
 from captfctl.model import keys
 from captfctl.model.core import Job
+from captfctl.model.kinds import KINDS
 from captfctl.model.ops import Op
 from captfctl.reconcile import Gauges
 from captfctl.terraform.books.bookkeeping import CountedRun
@@ -18,7 +19,6 @@ from runner import wire
 
 CONTRACT = "v1alpha1"
 # The closed sets of label values: what a module's run writes must not make new ones.
-KINDS = frozenset({"TerraformCluster", "TerraformMachine", "TerraformMachinePool"})
 ACTIONS = ("add", "change", "destroy", "import")
 
 

@@ -15,12 +15,12 @@ from captfctl.model import keys
 from captfctl.model.capi import Cluster
 from captfctl.model.core import Job
 from captfctl.model.identity import TerraformClusterIdentity
+from captfctl.model.kinds import CLUSTER, INFRASTRUCTURE
 from captfctl.model.meta import ApiObject, ObjectMeta
-from captfctl.model.resources import INFRASTRUCTURE
 from captfctl.model.terraform import TerraformCluster
 
 Key = tuple[str, str]
-KIND = "TerraformCluster"
+KIND = CLUSTER.name
 
 
 def connect_clusters(caches: Caches, queue: WorkQueue[Key]) -> None:

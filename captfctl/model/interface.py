@@ -6,7 +6,7 @@ outputs; the linter checks modules against the same rows.
 
 from dataclasses import dataclass
 
-from captfctl.model.roles import Role
+from captfctl.model.kinds import Role
 
 _ALL = frozenset(Role)
 _CLUSTER = frozenset({Role.CLUSTER})

@@ -78,7 +78,6 @@ JOB_NAME = "batch.kubernetes.io/job-name"
 HOSTNAME = "kubernetes.io/hostname"
 
 # Finalizers.
-CLUSTER_FINALIZER = "terraformcluster.infrastructure.cluster.x-k8s.io"
 STATE_PROTECTION = "captf.io/state-protection"
 IDENTITY_PROTECTION = "captf.io/identity-protection"
 FOREGROUND_DELETION = "foregroundDeletion"

@@ -4,13 +4,12 @@ import hashlib
 import re
 from functools import lru_cache
 
+from captfctl.model.kinds import KINDS
 from captfctl.model.ops import Op
 
 LABEL_VALUE_MAX = 63
 NAME_MAX = 253
 JOB_NAME_MAX = 57  # with `-` and five characters the pod's name still is a host name
-
-KIND_SHORT = {"TerraformCluster": "c", "TerraformMachine": "m", "TerraformMachinePool": "mp"}
 
 _ATTEMPT = re.compile(r"a([1-9][0-9]{0,9})")
 _ATTEMPT_MAX = 2**31 - 1
@@ -24,7 +23,7 @@ def _hex(text: str, digits: int) -> str:
 
 def kind_short(kind: str) -> str:
     """`c`, `m` or `mp`. Raises `KeyError` for a kind that has no runs."""
-    return KIND_SHORT[kind]
+    return KINDS[kind].short
 
 
 def label_value(text: str) -> str:

@@ -5,20 +5,14 @@ from dataclasses import dataclass
 import msgspec
 
 from captfctl.model import keys, names
+from captfctl.model.kinds import CLUSTER, INFRASTRUCTURE, KINDS, VERSION
 from captfctl.model.meta import ApiObject, ObjectMeta, OwnerReference
 from captfctl.model.ops import Op
 from captfctl.model.resource import Resource
-from captfctl.model.resources import INFRASTRUCTURE
 from captfctl.model.status import CommonStatus
 from captfctl.model.subject import Group
 
-API_VERSION = f"{INFRASTRUCTURE}/v1alpha1"
-
-_PLURALS = {
-    "TerraformCluster": "terraformclusters",
-    "TerraformMachine": "terraformmachines",
-    "TerraformMachinePool": "terraformmachinepools",
-}
+API_VERSION = f"{INFRASTRUCTURE}/{VERSION}"
 
 
 _EXCLUSIVE = frozenset(op.value for op in Op if op.mutating)
@@ -66,14 +60,12 @@ class Owner:
         if not self.cluster:
             return None
         lease = names.cluster_lease(self.namespace, self.cluster)
-        return Group(self.cluster, lease, "TerraformCluster", _EXCLUSIVE)
+        return Group(self.cluster, lease, CLUSTER.name, _EXCLUSIVE)
 
     @property
     def resource(self) -> Resource[RunsObject]:
         """Where the object itself is served."""
-        return Resource(
-            INFRASTRUCTURE, "v1alpha1", self.kind, _PLURALS[self.kind], True, RunsObject
-        )
+        return KINDS[self.kind].resource(RunsObject)
 
     @property
     def labels(self) -> dict[str, str]:

@@ -1,10 +1,10 @@
 """Every resource captfctl reads or writes through a door."""
 
-from captfctl.model import capi, core, identity, terraform
+from captfctl.model import capi, core, identity, kinds, terraform
+from captfctl.model.kinds import INFRASTRUCTURE, VERSION
 from captfctl.model.meta import PartialObject
 from captfctl.model.resource import Resource
 
-INFRASTRUCTURE = "infrastructure.cluster.x-k8s.io"
 CAPI = "cluster.x-k8s.io"
 
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", False, core.Namespace)
@@ -62,38 +62,15 @@ CLUSTERS = Resource(CAPI, "v1beta2", "Cluster", "clusters", True, capi.Cluster)
 MACHINES = Resource(CAPI, "v1beta2", "Machine", "machines", True, capi.Machine)
 MACHINE_POOLS = Resource(CAPI, "v1beta2", "MachinePool", "machinepools", True, capi.MachinePool)
 
-TERRAFORM_CLUSTERS = Resource(
-    INFRASTRUCTURE,
-    "v1alpha1",
-    "TerraformCluster",
-    "terraformclusters",
-    True,
-    terraform.TerraformCluster,
-)
+TERRAFORM_CLUSTERS = kinds.CLUSTER.resource(terraform.TerraformCluster)
 TERRAFORM_CLUSTER_IDENTITIES = Resource(
     INFRASTRUCTURE,
-    "v1alpha1",
+    VERSION,
     "TerraformClusterIdentity",
     "terraformclusteridentities",
     False,
     identity.TerraformClusterIdentity,
 )
 # Only counted here, as dependents of a cluster that is being deleted.
-TERRAFORM_MACHINES = Resource(
-    INFRASTRUCTURE,
-    "v1alpha1",
-    "TerraformMachine",
-    "terraformmachines",
-    True,
-    PartialObject,
-    partial=True,
-)
-TERRAFORM_MACHINE_POOLS = Resource(
-    INFRASTRUCTURE,
-    "v1alpha1",
-    "TerraformMachinePool",
-    "terraformmachinepools",
-    True,
-    PartialObject,
-    partial=True,
-)
+TERRAFORM_MACHINES = kinds.MACHINE.resource(PartialObject, partial=True)
+TERRAFORM_MACHINE_POOLS = kinds.MACHINE_POOL.resource(PartialObject, partial=True)

@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from captfctl.model.interface import input_names
-from captfctl.model.roles import Role
+from captfctl.model.kinds import Role
 
 IDENTIFIER: Final = "[a-zA-Z_][a-zA-Z0-9_-]*"
 RESERVED_PREFIX: Final = "captf_"

@@ -13,6 +13,7 @@ from captfctl.model import keys
 from captfctl.model.conditions import Conditions, ConditionValue, Type
 from captfctl.model.core import Job
 from captfctl.model.events import Note
+from captfctl.model.kinds import CLUSTER
 from captfctl.model.meta import Condition
 from captfctl.model.resources import CLUSTERS, TERRAFORM_CLUSTERS
 from captfctl.model.status import Initialization
@@ -166,13 +167,13 @@ class Pass:
 
     def has_finalizer(self) -> bool:
         """Whether our finalizer holds the object."""
-        return keys.CLUSTER_FINALIZER in self.obj.metadata.finalizers
+        return CLUSTER.finalizer in self.obj.metadata.finalizers
 
     def drop_finalizer(self) -> None:
         """Let the object go; takes effect with the next write of its metadata."""
         self.let_go = True
         finalizers = self.obj.metadata.finalizers
-        self.obj.metadata.finalizers = [f for f in finalizers if f != keys.CLUSTER_FINALIZER]
+        self.obj.metadata.finalizers = [f for f in finalizers if f != CLUSTER.finalizer]
 
     def write_now(self, change: Change, *, status: bool = False) -> None:
         """Make one change on the server now. Raises `Conflict` on an outdated object."""

@@ -5,9 +5,9 @@ from captfctl.cluster.door import Door, find
 from captfctl.model import keys
 from captfctl.model.conditions import ConditionValue, Type
 from captfctl.model.core import ConfigMap, Secret
+from captfctl.model.kinds import Role
 from captfctl.model.reasons import DependenciesReady
 from captfctl.model.resources import CONFIG_MAPS, SECRETS
-from captfctl.model.roles import Role
 from captfctl.reconcile.context import Inputs, Pass
 from captfctl.reconcile.owners import WAITING_FOR_OWNER, owner_gone
 from captfctl.terraform.contract.build import (

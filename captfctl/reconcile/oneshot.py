@@ -12,9 +12,10 @@ from captfctl.decide import Action, Decision, Reason, explain
 from captfctl.model import keys, names
 from captfctl.model.capi import Cluster
 from captfctl.model.conditions import TRUE, Type
+from captfctl.model.kinds import INFRASTRUCTURE
 from captfctl.model.meta import Condition, OwnerReference
 from captfctl.model.ops import Op
-from captfctl.model.resources import CLUSTERS, INFRASTRUCTURE, TERRAFORM_CLUSTERS
+from captfctl.model.resources import CLUSTERS, TERRAFORM_CLUSTERS
 from captfctl.model.terraform import TerraformCluster
 from captfctl.reconcile import preamble
 from captfctl.reconcile.act import Obstacle, prepare

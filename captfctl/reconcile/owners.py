@@ -6,15 +6,16 @@ from dataclasses import dataclass
 from captfctl.model import keys
 from captfctl.model.capi import Cluster
 from captfctl.model.conditions import ConditionValue
+from captfctl.model.kinds import CLUSTER, INFRASTRUCTURE
 from captfctl.model.meta import OwnerReference
 from captfctl.model.owner import Owner
 from captfctl.model.reasons import DependenciesReady
-from captfctl.model.resources import CAPI, INFRASTRUCTURE
+from captfctl.model.resources import CAPI
 from captfctl.model.terraform import TerraformCluster
 from captfctl.reconcile.cache import CacheReader
 
-CLUSTER_KIND = "Cluster"
-KIND = "TerraformCluster"
+CLUSTER_KIND = CLUSTER.owner
+KIND = CLUSTER.name
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from captfctl.errors import CaptfError
 from captfctl.model import keys
 from captfctl.model.conditions import FALSE, TRUE, ConditionValue, Type
 from captfctl.model.events import EventReason, Note
+from captfctl.model.kinds import CLUSTER
 from captfctl.model.owner import Owner
 from captfctl.model.reasons import Paused, Ready
 from captfctl.model.resources import TERRAFORM_CLUSTERS
@@ -70,7 +71,7 @@ def _stages(p: Pass) -> Pass | Result:
     if ended is not None:
         return ended
     if not p.deleting and not p.has_finalizer():
-        p.write_now(lambda obj: obj.metadata.finalizers.append(keys.CLUSTER_FINALIZER))
+        p.write_now(lambda obj: obj.metadata.finalizers.append(CLUSTER.finalizer))
         return DONE  # the write starts the next pass
     if _resumed(p):
         return DONE

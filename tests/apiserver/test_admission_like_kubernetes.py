@@ -17,7 +17,7 @@ from captfctl.install.policies import policies
 from captfctl.model.crds import crds
 from captfctl.model.interface import input_names
 from captfctl.model.job_policy import RESERVED_ENV, RESERVED_ENV_PREFIXES
-from captfctl.model.roles import Role
+from captfctl.model.kinds import Role
 from captfctl.model.variable_names import META_ARGUMENTS
 from tests.controlplane import assets
 from tests.controlplane.processes import ControlPlane

@@ -4,9 +4,9 @@ import msgspec
 import pytest
 
 from captfctl.model.core import ConfigMap, Secret
+from captfctl.model.kinds import Role
 from captfctl.model.meta import ObjectMeta
 from captfctl.model.reasons import DependenciesReady
-from captfctl.model.roles import Role
 from captfctl.model.terraform import NameRef, VariableFormat, VariablesSource
 from captfctl.terraform.contract.errors import VariablesError, VariablesSourceNotFound
 from captfctl.terraform.contract.jsontext import Number

@@ -12,7 +12,8 @@ from captfctl.embedded.capi import FINALIZER, CapiStandIn
 from captfctl.embedded.capi_crds import capi_crds
 from captfctl.model.capi import Cluster
 from captfctl.model.crds import crds
-from captfctl.model.resources import CLUSTERS, INFRASTRUCTURE, TERRAFORM_CLUSTERS
+from captfctl.model.kinds import INFRASTRUCTURE
+from captfctl.model.resources import CLUSTERS, TERRAFORM_CLUSTERS
 from captfctl.model.terraform import TerraformCluster
 from tests.embedded.support import NAMESPACE, create, exists, install, new_store, running, until
 

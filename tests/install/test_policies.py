@@ -12,8 +12,8 @@ from captfctl.embedded.store import DeniedByPolicy, EmbeddedStore
 from captfctl.install.policies import POLICIES, policies
 from captfctl.model.crds import crds
 from captfctl.model.job_policy import RESERVED_ENV, RESERVED_ENV_PREFIXES
+from captfctl.model.kinds import Role
 from captfctl.model.resources import TERRAFORM_CLUSTERS
-from captfctl.model.roles import Role
 from captfctl.model.variable_names import META_ARGUMENTS, name_problem
 from tests.support.clock import FakeClock
 

@@ -7,11 +7,11 @@ from captfctl.cluster.live import LiveDoor
 from captfctl.model import keys
 from captfctl.model.conditions import find
 from captfctl.model.core import Event, Job, Namespace, Secret
+from captfctl.model.kinds import INFRASTRUCTURE
 from captfctl.model.meta import ObjectMeta
 from captfctl.model.resources import (
     CLUSTERS,
     EVENTS,
-    INFRASTRUCTURE,
     JOBS,
     LEASES,
     NAMESPACES,

@@ -6,6 +6,7 @@ import pytest
 from captfctl.cluster.errors import Unavailable
 from captfctl.model import keys, names
 from captfctl.model.core import Secret
+from captfctl.model.kinds import CLUSTER
 from captfctl.model.meta import ObjectMeta
 from captfctl.model.resources import CLUSTERS, SECRETS, TERRAFORM_CLUSTERS
 from tests.support.cluster_world import (
@@ -153,7 +154,7 @@ def test_a_foreground_deletion_is_converted_so_that_the_destroy_survives(ready: 
     ready.delete()
     ready.settle(2)
     assert keys.FOREGROUND_DELETION not in ready.obj.metadata.finalizers
-    assert keys.CLUSTER_FINALIZER in ready.obj.metadata.finalizers
+    assert CLUSTER.finalizer in ready.obj.metadata.finalizers
     assert ready.events.reasons.count("ForegroundDeletionConverted") == 1
     assert ready.running()[0].metadata.labels[keys.OP] == "destroy"
 

@@ -27,13 +27,13 @@ from captfctl.model.identity import (
     TerraformClusterIdentity,
     TerraformClusterIdentitySpec,
 )
+from captfctl.model.kinds import INFRASTRUCTURE
 from captfctl.model.meta import ApiObject, Condition, LabelSelector, ObjectMeta, OwnerReference
 from captfctl.model.owner import Owner
 from captfctl.model.resource import Document, Resource
 from captfctl.model.resources import (
     CLUSTERS,
     CRDS,
-    INFRASTRUCTURE,
     JOBS,
     LEASES,
     NAMESPACES,

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Mapping
 
-from captfctl.model.roles import CONTRACT_VERSION
+from captfctl.model.kinds import CONTRACT_VERSION
 from captfctl.terraform.contract.jsontext import Json, NotAnInteger, canonical_any, canonical_int
 from captfctl.terraform.contract.values import ContractInputs
 from captfctl.terraform.contract.variables import UserVariable

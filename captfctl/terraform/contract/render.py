@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from captfctl.model.interface import REQUIRED_OUTPUTS, inputs_of
-from captfctl.model.roles import Role
+from captfctl.model.kinds import Role
 from captfctl.terraform.contract.errors import ContractError, InputsTooLarge
 from captfctl.terraform.contract.jsontext import Json, pretty
 from captfctl.terraform.contract.values import ContractInputs, MachineInputs, MachinePoolInputs

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from captfctl.model.capi import Endpoint
-from captfctl.model.roles import CONTRACT_VERSION, Role
+from captfctl.model.kinds import CONTRACT_VERSION, Role
 from captfctl.terraform.contract.jsontext import Json
 
 

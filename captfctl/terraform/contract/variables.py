@@ -11,7 +11,7 @@ import msgspec
 
 from captfctl.model import keys
 from captfctl.model.core import ConfigMap, Secret
-from captfctl.model.roles import Role
+from captfctl.model.kinds import Role
 from captfctl.model.terraform import VariableFormat, VariablesSource
 from captfctl.model.variable_names import name_problem
 from captfctl.terraform.contract.errors import VariablesError, VariablesSourceNotFound

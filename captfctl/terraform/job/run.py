@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from captfctl.model import names
+from captfctl.model.kinds import KINDS
 from captfctl.model.ops import Op
 from captfctl.model.owner import Owner
 from captfctl.model.terraform import IdentityKind, JobPolicy
@@ -91,7 +92,7 @@ class RunSpec:
         """
         if self.op is not Op.APPLY or self.unguarded:
             return False
-        return self.owner.kind == "TerraformCluster" or bool(self.approval_hash)
+        return KINDS[self.owner.kind].leads or bool(self.approval_hash)
 
     @property
     def fingerprinted(self) -> bool:
