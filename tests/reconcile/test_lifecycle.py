@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 from captfctl.model import keys
+from captfctl.model.kinds import CLUSTER
 from captfctl.model.resources import CLUSTERS, TERRAFORM_CLUSTERS
 from captfctl.model.terraform import ClusterDrift, DriftAction, JobPolicy
 from tests.support.clock import START
@@ -12,7 +13,7 @@ from tests.support.fake_runner import OUTPUTS
 
 def test_the_first_pass_adds_the_finalizer_and_decides_nothing(world: World):
     assert world.run().requeue_after == 0
-    assert world.obj.metadata.finalizers == [keys.CLUSTER_FINALIZER]
+    assert world.obj.metadata.finalizers == [CLUSTER.finalizer]
     assert world.writes.seen == ["patch terraformclusters"]
     assert world.jobs() == []
 
