@@ -204,7 +204,7 @@ def _verifying(chosen: Chosen, authority: bytes, *, or_system: bool = False) -> 
 
 
 def _tls(chosen: Chosen, authority: bytes, credentials: Credentials) -> ssl.SSLContext:
-    """Certificates are read here; a bad one would otherwise be laid on the server."""
+    """Certificates are read here: the first request would blame the server for a bad one."""
     user, tls = chosen.user, _verifying(chosen, authority)
     with _as_certificate("client certificate", chosen.where_user):
         if user.client_certificate or user.client_certificate_data:

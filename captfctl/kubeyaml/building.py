@@ -134,9 +134,12 @@ class Builder:
         if self.wants_key:
             raise TextError(line, "an alias cannot be a key")
         if any(open_.anchor == anchor for open_ in self._stack):
-            raise TextError(line, f"alias *{anchor} is inside of what it stands for")
+            raise TextError(line, "an alias (*) is inside of what it stands for")
         if anchor not in self._anchors:
-            raise TextError(line, f"alias *{anchor} stands for nothing")
+            # Its name may be a password that wants quotes.
+            raise TextError(
+                line, "an alias stands for nothing: put text that begins with * in quotes"
+            )
         value, place, size = self._anchors[anchor]
         self._expanded += size
         if self._expanded > MAX_EXPANDED:

@@ -34,6 +34,7 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
     "bool": bool,
     "null": type(None),
 }
+_NO_TAG = "this tag is not supported: put text that begins with ! in quotes"
 _PARSER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """libyaml, whose translation kubectl uses: both accept the same texts. It is fast, too."""
 
@@ -227,7 +228,7 @@ def _take(event: Any, line: int, builder: Builder) -> None:
 
 def _check_tag(event: Any, wanted: str, line: int, builder: Builder) -> None:
     if event.tag not in (None, "!", _TAG + wanted):
-        builder.problem(line, f"tag {event.tag} is not supported")
+        builder.problem(line, _NO_TAG)
 
 
 def _key(event: Any, line: int, builder: Builder) -> None:
@@ -266,7 +267,7 @@ def _resolved(event: Any) -> tuple[Scalar, str]:
     if kind == "str":
         return text, ""
     if kind not in _TYPES:
-        raise ValueError(f"tag {event.tag} is not supported")
+        raise ValueError(_NO_TAG)
     value = plain(text)
     if not isinstance(value, _TYPES[kind]) or (kind != "bool" and isinstance(value, bool)):
         raise ValueError(f"the value is not what tag !!{kind} says")

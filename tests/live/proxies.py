@@ -95,5 +95,5 @@ class RecordingProxy:
         self._server.server_close()
 
     def forget(self):
-        """Begin anew; what was seen until now is in `forgotten`."""
+        """Start with an empty `seen`; what was in it is in `forgotten`."""
         self.forgotten, self.seen = self.seen, []
