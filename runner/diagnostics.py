@@ -67,7 +67,7 @@ class Diagnostic(NamedTuple):
         said = f"Error: {first_line(self.summary)}"
         wanted = re.search(_CONSTRAINT, self.code)
         if wanted and re.search(_VERSION, self.summary):
-            said += f", wanted is {wanted[1]}"
+            said += f", the module wants {wanted[1]}"
         if self.address:
             said += f" in {self.address}"
         if self.file == wire.MAIN_FILE:
@@ -152,7 +152,7 @@ def _reason(detail: str) -> str:
     lines = [line.strip() for line in re.split(r"[\r\n]+", detail.strip())]
     said = " ".join(lines[:2]) if lines[0].endswith(":") else lines[0]
     short = cut(said, _LONGEST_DETAIL)
-    return said if said == short else f"{short}…"
+    return said if said == short else f"{short.rpartition(' ')[0] or short} …"
 
 
 def member(value: object, name: str) -> object:
