@@ -31,7 +31,7 @@ def run_branch(p: Pass) -> Result:
 
 
 def decide(p: Pass) -> Decision | Result:
-    """Steps 1 to 17; a Result where the pass ends before anything is decided."""
+    """Everything up to the decision; a Result where the pass ends before anything is decided."""
     books = bookkeeping.keep(p)
     if books.active is not None:
         return active.watch(p, books.active)
@@ -61,7 +61,7 @@ def decide(p: Pass) -> Decision | Result:
 
 
 def act(p: Pass, decision: Decision) -> Result:
-    """Step 20."""
+    """Do what was decided."""
     awaited = decision.waiting is Reason.PLAN_AWAITING_APPROVAL
     p.awaiting_approval = MANUAL_WAIT if awaited else ""
     match decision.action:
