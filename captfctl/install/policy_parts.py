@@ -112,9 +112,16 @@ _NOTHING_WRONG = Validation(
 )
 
 
+# What the manager writes most, finalizers and annotations, costs one comparison.
+_SPEC_CHANGES = (
+    "oldObject == null || !has(object.spec) || !has(oldObject.spec) || "
+    "object.spec != oldObject.spec"
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """The rules of one kind, for creates and updates."""
+    """The rules of one kind's spec, for creates and for updates that change it."""
 
     resource: Resource[Document]
     helpers: tuple[Helper, ...] = ()
@@ -153,6 +160,7 @@ class Policy:
         spec: Document = {
             "failurePolicy": "Fail",
             "matchConstraints": {"resourceRules": [rule]},
+            "matchConditions": [{"name": "spec-changes", "expression": _SPEC_CHANGES}],
         }
         validations = list(self.validations)
         if self.rules:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from captfctl.cluster.errors import (
@@ -78,6 +79,12 @@ AUTHORIZER: Mapping[str, Callable[..., Any]] = {
 """The functions of Kubernetes' `authorizer`, as an object that a method may be called on."""
 
 
+@lru_cache(maxsize=2048)
+def _variables_in(expression: str) -> tuple[str, ...]:
+    """The policy's own variables that an expression names."""
+    return tuple(dict.fromkeys(_VARIABLE.findall(expression)))
+
+
 class EvaluationFailedError(Exception):
     """An expression has no value; the text says which and why."""
 
@@ -93,10 +100,12 @@ class _Expressions:
 
     def __call__(self, expression: str) -> Any:
         """Raises `EvaluationFailedError`."""
-        for name in _VARIABLE.findall(expression):
+        named = _variables_in(expression)
+        for name in named:
             self._find(name)
+        values = {name: self._values[name] for name in named if name in self._values}
         try:
-            return evaluate(expression, {**self._given, "variables": self._values}, AUTHORIZER)
+            return evaluate(expression, {**self._given, "variables": values}, AUTHORIZER)
         except Exception as problem:  # the library raises whatever fits
             # A variable that has no value is left out: that is an error only where it is reached.
             missing = problem.args[0] if isinstance(problem, KeyError) and problem.args else ""
@@ -197,7 +206,7 @@ def _verdict(validation: Document, pair: Bound, value_of: _Expressions) -> _Deni
     except EvaluationFailedError as problem:
         return None if pair.ignores_errors else _Denial(str(problem))
     reason = validation.get("reason") or "Invalid"
-    problems = _problems(value_of) if PROBLEMS in _VARIABLE.findall(expression) else ()
+    problems = _problems(value_of) if PROBLEMS in _variables_in(expression) else ()
     return _Denial(_message(validation, value_of), reason, problems)
 
 

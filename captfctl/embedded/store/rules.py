@@ -135,12 +135,22 @@ def evaluate(
     Raises `RuleError` for one that cannot be compiled, and whatever the library does.
     """
     compiled = program(expression)
-    context = cel().Context(variables=variables)
-    for name in compiled.functions():
+    functions, names = _needs(expression)
+    # Each variable is copied into the library's own values: only what is used.
+    used = {name: value for name, value in variables.items() if name in names}
+    context = cel().Context(variables=used)
+    for name in functions:
         function = more.get(name) or FUNCTIONS.get(name)
         if function is not None:
             context.add_function(name, function)
     return compiled.execute(context)
+
+
+@lru_cache(maxsize=2048)
+def _needs(expression: str) -> tuple[tuple[str, ...], frozenset[str]]:
+    """The functions and the variables that an expression uses."""
+    compiled = program(expression)
+    return tuple(compiled.functions()), frozenset(compiled.variables())
 
 
 def to_cel(node: Node, value: Any) -> Any:
