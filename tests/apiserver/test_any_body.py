@@ -324,3 +324,16 @@ def test_any_query(api, name, value):
         answer = api(method, path, body, MERGE if method == "PATCH" else "application/json")
         if answer.status != 504 or answer.json["details"]["causes"][0]["reason"] != TOO_LARGE:
             clean(answer)
+
+
+SEGMENTS = ("api", "apis", "v1", "namespaces", "default", "pods", "a", "status", "batch", "openapi")
+
+
+@given(
+    method=st.sampled_from(("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")),
+    segments=st.lists(st.one_of(st.sampled_from(SEGMENTS), st.text(max_size=8)), max_size=8),
+    accept=st.one_of(st.just("*/*"), st.text(alphabet="aplictonjs/;=*,qv 1", max_size=30)),
+)
+def test_any_path(api, method, segments, accept):
+    path = "/" + "/".join(quote(segment, safe="") for segment in segments)
+    clean(api(method, path, b"{}", accept=accept))
