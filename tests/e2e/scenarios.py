@@ -247,7 +247,7 @@ def runner_is_killed_while_terraform_applies(story: Story) -> None:
     """A run without a result is a failure; its tree is ended, its lock does not stay in the way."""
     story.create()
     story.wait_applying()
-    (runner,) = story.processes("runner.__main__", "--op=")
+    (runner,) = story.processes("/bin/runner run", "--op=")
     os.kill(runner, signal.SIGKILL)
     story.wait_quiet()
     eventually(lambda: failed_apply(story), lambda: f"the failure shows: {story.explain()}")

@@ -55,7 +55,7 @@ def test_a_run_that_is_told_to_end_stops_its_provider_and_the_next_one_goes_on(s
     story = of_time(site, "time-stopped", TIME_TOFU_IMAGE, 30)
     story.create()
     eventually(lambda: story.processes(PROVIDER), "the provider sleeps")
-    (runner,) = story.processes("runner.__main__", "--op=")
+    (runner,) = story.processes("/bin/runner run", "--op=")
     os.kill(runner, signal.SIGTERM)
     story.wait_quiet()
     story.set_variables(seconds=1)
