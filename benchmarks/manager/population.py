@@ -21,7 +21,7 @@ from captfctl.clock import SystemClock
 from captfctl.cluster.errors import ApiError
 from captfctl.cluster.live import LiveDoor
 from captfctl.embedded.capi_crds import capi_crds
-from captfctl.manager.caches import Caches
+from captfctl.manager.caches import Caches, InformerReader
 from captfctl.manager.identity import IdentityReconciler
 from captfctl.model import keys, names
 from captfctl.model.capi import Cluster, ClusterSpec, InfrastructureRef
@@ -56,6 +56,7 @@ from captfctl.model.terraform import (
     TerraformClusterSpec,
 )
 from captfctl.reconcile import (
+    CacheReader,
     DoorCache,
     Env,
     NoMetrics,
@@ -63,7 +64,7 @@ from captfctl.reconcile import (
     reconcile_cluster,
     runner_rbac,
 )
-from captfctl.settings import ManagerSettings, PassSettings
+from captfctl.settings import ManagerSettings
 from captfctl.terraform.contract.build import SOURCE_MODULE, build_cluster_inputs
 from captfctl.terraform.contract.hashing import inputs_hash
 from captfctl.terraform.contract.render import render
@@ -133,16 +134,22 @@ class Population:
             for owner in [prototype, *made]:
                 references[owner.namespace].append(_user(owner))
             _all(pool.map(partial(self._mirror, first.namespace), references.items()))
-        self.settle_identity()
+        self.settle(wanted)
 
-    def settle_identity(self) -> None:
-        """Let the identity name the namespaces that use it, as a manager does when it starts."""
+    def settle(self, wanted: Sequence[Subject] = ()) -> None:
+        """Let the identity name the namespaces that use it, and every object find nothing to do, as
+        a manager that ran for a while leaves them."""
         clock = SystemClock()
         caches = Caches(self._door, ManagerSettings(runner_image=RUNNER_IMAGE), clock)
         caches.start()
         try:
             _until(lambda: caches.synced, "the caches are filled")
-            IdentityReconciler(self._door, caches, clock, NoRecorder())(("", IDENTITY))
+            for _ in range(2):  # the second time it tells what it wrote the first time
+                IdentityReconciler(self._door, caches, clock, NoRecorder())(("", IDENTITY))
+                _until(partial(_told, caches), "the identity tells the version of its Secret")
+            env = self._env(InformerReader(caches))
+            with ThreadPoolExecutor(_WRITERS) as pool:
+                _all(pool.map(lambda one: reconcile_cluster(one.key, env), wanted))
         finally:
             caches.stop(5.0)
 
@@ -227,15 +234,7 @@ class Population:
 
     def _settle(self, subject: Subject) -> None:
         """Reconcile until nothing is written any more."""
-        env = Env(
-            door=self._door,
-            cache=DoorCache(self._door),
-            clock=SystemClock(),
-            settings=PassSettings(runner_image=RUNNER_IMAGE),
-            recorder=NoRecorder(),
-            metrics=NoMetrics(),
-            random_bytes=lambda count: b"k" * count,
-        )
+        env = self._env(DoorCache(self._door))
         version = ""
         for _ in range(_PASSES):
             reconcile_cluster(subject.key, env)
@@ -244,6 +243,18 @@ class Population:
                 return
             version = found
         raise RuntimeError(f"{subject.name} still changes after {_PASSES} passes")
+
+    def _env(self, cache: CacheReader) -> Env:
+        settings = ManagerSettings(runner_image=RUNNER_IMAGE)
+        return Env(
+            door=self._door,
+            cache=cache,
+            clock=SystemClock(),
+            settings=settings,
+            recorder=NoRecorder(),
+            metrics=NoMetrics(),
+            random_bytes=lambda count: b"k" * count,
+        )
 
     def _object(self, subject: Subject) -> TerraformCluster:
         return self._door.get(TERRAFORM_CLUSTERS, subject.name, subject.namespace)
@@ -291,6 +302,11 @@ def _all(results: Iterable[object]) -> None:
     """Wait for a pool's results; the first error is raised."""
     for _ in results:
         pass
+
+
+def _told(caches: Caches) -> bool:
+    identity = caches.identities.get("", IDENTITY)
+    return identity is not None and bool(identity.status.secret_version)
 
 
 def _until(check: Callable[[], bool], what: str) -> None:

@@ -11,7 +11,7 @@ a version that the pass did not know: where a cache was behind, the next pass is
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -39,6 +39,8 @@ from captfctl.version import VERSION
 
 _FORMAT = "1"
 _SECOND = 1_000_000_000
+_SETTINGS = tuple(field.name for field in fields(PassSettings))
+"""Not what else a manager was started with: its name changes with every start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,8 @@ def observe(
         return None
     try:
         parts = _parts(cache, obj, owner, cluster)
-        return msgspec.json.encode([_FORMAT, VERSION, repr(settings), *parts])
+        chosen = [getattr(settings, name) for name in _SETTINGS]
+        return msgspec.json.encode([_FORMAT, VERSION, *chosen, *parts])
     except Unseen:
         return None
 
@@ -168,15 +171,33 @@ def _credentials(cache: CacheReader, obj: TerraformCluster, owner: Owner) -> Ite
     status = found.status
     yield found.metadata.uid, found.metadata.deletion_timestamp, found.spec
     yield status.secret_version, [(c.type, c.status, c.reason) for c in status.conditions]
-    mirror = cache.secret(owner.namespace, identity.secret)
     namespace = cache.namespace(owner.namespace)
-    account = cache.service_account(owner.namespace, service_account(obj.spec.jobs or JobPolicy()))
-    binding = cache.role_binding(owner.namespace, BINDING)
-    if mirror is None or namespace is None or account is None or binding is None:
+    if namespace is None:
         raise Unseen
     yield namespace.metadata.labels, namespace.metadata.deletion_timestamp
-    yield from (_version(found.metadata) for found in (mirror, account, binding))
+    yield _copy(cache, identity, owner)
+    yield _rights(cache, obj, owner)
     yield sorted(cache.copied_identities(owner))
+
+
+def _copy(cache: CacheReader, identity: Identity, owner: Owner) -> object:
+    """Not its version: that moves with each user that comes or goes."""
+    copy = cache.secret(owner.namespace, identity.secret)
+    if copy is None:
+        raise Unseen
+    meta = copy.metadata
+    ours = any(reference.uid == owner.uid for reference in meta.owner_references)
+    return meta.uid, meta.labels, meta.annotations, ours
+
+
+def _rights(cache: CacheReader, obj: TerraformCluster, owner: Owner) -> object:
+    name = service_account(obj.spec.jobs or JobPolicy())
+    account = cache.service_account(owner.namespace, name)
+    binding = cache.role_binding(owner.namespace, BINDING)
+    if account is None or binding is None:
+        raise Unseen
+    subjects = [subject for subject in binding.subjects if subject.name == name]
+    return account.metadata.uid, binding.metadata.uid, binding.role_ref, subjects
 
 
 def _variables(cache: CacheReader, obj: TerraformCluster, owner: Owner) -> Iterator[object]:

@@ -1,7 +1,9 @@
 """Objects that need nothing cost no live read, also right after a manager's start."""
 
+import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from captfctl.model import keys, names
@@ -16,7 +18,7 @@ from captfctl.model.resources import (
     TERRAFORM_CLUSTER_IDENTITIES,
     TERRAFORM_CLUSTERS,
 )
-from captfctl.settings import PassSettings
+from captfctl.settings import ManagerSettings, PassSettings
 from captfctl.terraform.state.record_store import applied_name, attempt_name
 from tests.support.cluster_world import NAMESPACE, RUNNER_IMAGE, World, annotated, variables
 from tests.support.faults import HookedDoor
@@ -91,7 +93,9 @@ CHANGES = {
     "the attempt record": lambda world: touch(world, SECRETS, attempt_name(world.owner)),
     "the applied record": lambda world: touch(world, SECRETS, applied_name(world.owner)),
     "the credentials' copy": lambda world: touch(world, SECRETS, names.credentials_mirror("cloud")),
-    "the runner's rights": lambda world: touch(world, ROLE_BINDINGS, "captf-runner"),
+    "the runner's rights": lambda world: world.door.patch(
+        ROLE_BINDINGS, "captf-runner", NAMESPACE, {"subjects": []}
+    ),
     "the labels of its namespace": lambda world: world.door.patch(
         NAMESPACES, NAMESPACE, "", {"metadata": {"labels": {"team": "b"}}}
     ),
@@ -146,6 +150,19 @@ def test_a_rotated_secret_reaches_the_copy_once_its_version_is_told(resting: Wor
     assert resting.secret(names.credentials_mirror("cloud")).data == {"TOKEN": b"new"}
 
 
+def test_another_user_of_the_same_credentials_and_rights_changes_nothing(resting: World):
+    name = names.credentials_mirror("cloud")
+    copy = resting.secret(name)
+    other = {"apiVersion": "v1", "kind": "ConfigMap", "name": "other", "uid": "uid-of-other"}
+    references = [*json.loads(msgspec.json.encode(copy.metadata.owner_references)), other]
+    resting.door.patch(SECRETS, name, NAMESPACE, {"metadata": {"ownerReferences": references}})
+    account = {"kind": "ServiceAccount", "name": "another", "namespace": NAMESPACE}
+    binding = resting.door.get(ROLE_BINDINGS, "captf-runner", NAMESPACE)
+    subjects = [*json.loads(msgspec.json.encode(binding.subjects)), account]
+    resting.door.patch(ROLE_BINDINGS, "captf-runner", NAMESPACE, {"subjects": subjects})
+    assert requests(resting) == []
+
+
 def test_another_version_of_the_settings_looks_at_everything_again(resting: World):
     resting.settings = PassSettings(runner_image=RUNNER_IMAGE + "-next")
     assert requests(resting) != []
@@ -191,3 +208,11 @@ def test_an_object_that_waits_is_not_settled(ready: World):
 def test_an_object_without_an_owner_is_not_settled(resting: World):
     resting.door.delete(CLUSTERS, "prod", NAMESPACE)
     assert requests(resting) != []
+
+
+def test_a_manager_that_is_started_again_under_another_name_finds_it_resting(resting: World):
+    for name in ("pod-1", "pod-2"):
+        resting.settings = ManagerSettings(runner_image=RUNNER_IMAGE, identity=name)
+        if name == "pod-1":
+            resting.settle(2)
+    assert requests(resting) == []
