@@ -45,19 +45,19 @@ class Figure:
 
 
 def at_most(what: str, value: float, unit: str, limit: float, **more: Yardstick) -> Figure:
-    """A figure that shall not be above `limit`."""
+    """A figure that must not be above `limit`."""
     aim = f"at most {_number(limit)} {unit}".rstrip()
     return Figure(what=what, value=value, unit=unit, aim=aim, kept=value <= limit, **more)
 
 
 def at_least(what: str, value: float, unit: str, limit: float, **more: Yardstick) -> Figure:
-    """A figure that shall not be below `limit`."""
+    """A figure that must not be below `limit`."""
     aim = f"at least {_number(limit)} {unit}".rstrip()
     return Figure(what=what, value=value, unit=unit, aim=aim, kept=value >= limit, **more)
 
 
 def at_most_times(what: str, value: float, unit: str, limit: float, yardstick: Yardstick) -> Figure:
-    """A figure that shall not be above `limit` times its yardstick."""
+    """A figure that must not be above `limit` times its yardstick."""
     return Figure(
         what=what,
         value=value,

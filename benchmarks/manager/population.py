@@ -263,7 +263,7 @@ class Population:
         obj = self._object(subject)
         ready = [c for c in obj.status.conditions if c.type == "Ready" and c.status == "True"]
         if not ready or obj.metadata.generation != 1:
-            raise RuntimeError(f"the first object did not become what the others shall be: {obj}")
+            raise RuntimeError(f"the first object did not become what the others must be: {obj}")
         self._status, self._prototype = msgspec.json.encode(obj.status), owner
 
     def _rewritten(self, owner: Owner, run: RunSpec) -> bytes:

@@ -1,4 +1,5 @@
-"""Objects that need nothing: told from the caches, without a live read.
+"""Objects that need nothing: told from the caches, without a live read
+(reconcile.md: Objects at rest).
 
 A pass is a function of what it reads and of the time. A pass that finds nothing to do leaves a
 fingerprint of the versions of everything it depends on in `status.settled`, with the time when
