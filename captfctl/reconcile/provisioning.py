@@ -1,7 +1,8 @@
 """What is the case with an object's first apply, in words: for its health, and so for `Ready`."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
+from captfctl.decide import constants
 from captfctl.model.conditions import TRUE, Type, cut
 from captfctl.model.core import Job, Pod
 from captfctl.model.meta import Condition
@@ -12,7 +13,6 @@ from captfctl.runs.jobs import created_at, pods_of
 from captfctl.terraform.books.apply_condition import pull_problem
 
 _MESSAGE_MAX = 256
-_TIME_TO_START = timedelta(seconds=10)  # a pod that starts in it needs no explanation
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
 _GATES = (Type.DEPENDENCIES_READY, *credentials.ORDER)
 
@@ -29,7 +29,7 @@ def running(p: Pass, job: Job) -> None:
         _say(p, f"the first apply has not begun: Job {name} is suspended")
         return
     ready = bool(job.status.ready)
-    if not ready and p.now - created_at(job) < _TIME_TO_START:
+    if not ready and p.now - created_at(job) < constants.UNSTARTED_JOB_REQUEUE:
         started(p, name)
         return
     lacks = "" if ready else _what_a_pod_lacks(pods_of(p.env.door, job))

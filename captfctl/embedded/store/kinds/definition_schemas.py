@@ -18,6 +18,10 @@ from captfctl.embedded.store.violations import (
 )
 
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
+_CHOICES = {
+    "x-kubernetes-list-type": ("atomic", "map", "set"),
+    "x-kubernetes-map-type": ("atomic", "granular"),
+}
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 _INT_OR_STRING = "x-kubernetes-int-or-string"
 
@@ -54,6 +58,9 @@ def _structure(schema: Schema, path: str) -> Iterator[Cause]:
         except re2.error as error:
             detail = f"must be a valid regular expression: {error}"
             yield invalid(child(path, "pattern"), pattern, detail)
+    for keyword, choices in _CHOICES.items():
+        if (chosen := schema.get(keyword)) is not None and chosen not in choices:
+            yield unsupported(child(path, keyword), chosen, choices)
     if schema.get("x-kubernetes-list-type") == "map" and not schema.get(
         "x-kubernetes-list-map-keys"
     ):
