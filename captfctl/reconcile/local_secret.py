@@ -4,12 +4,10 @@ It is not copied, so a destroy needs the Secret itself (credentials.md: Deleting
 """
 
 from captfctl.cluster.door import Door, find
-from captfctl.cluster.errors import Conflict
+from captfctl.cluster.retry import retry_on_conflict
 from captfctl.model import keys
 from captfctl.model.meta import ApiObject
 from captfctl.model.resources import SECRETS
-
-_ATTEMPTS = 5
 
 
 def keep(door: Door, secret: ApiObject) -> None:
@@ -17,17 +15,14 @@ def keep(door: Door, secret: ApiObject) -> None:
 
     A Secret that is being deleted already, or is kept, stays as it is. Raises the door's errors.
     """
-    found: ApiObject | None = secret
-    for _ in range(_ATTEMPTS):
-        if found is None or found.deleting or _kept(found):
-            return
-        try:
+
+    def write() -> None:
+        found = find(door, SECRETS.metadata_only(), *secret.key)
+        if found is not None and not (found.deleting or _kept(found)):
             _write(door, found, [*found.metadata.finalizers, keys.IDENTITY_PROTECTION], keys.TRUE)
-        except Conflict:
-            found = find(door, SECRETS, *secret.key)
-        else:
-            return
-    raise Conflict(f"Secret {'/'.join(secret.key)} keeps changing while it is to be protected")
+
+    if not (secret.deleting or _kept(secret)):
+        retry_on_conflict(f"Secret {'/'.join(secret.key)}", write)
 
 
 def release(door: Door, secret: ApiObject) -> None:

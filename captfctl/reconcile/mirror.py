@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from captfctl.cluster.door import Door, find
-from captfctl.cluster.errors import AlreadyExists, Conflict, NotFound
+from captfctl.cluster.errors import NotFound
+from captfctl.cluster.retry import retry_on_conflict
 from captfctl.errors import CaptfError
 from captfctl.model import keys
 from captfctl.model.core import Secret
@@ -14,8 +15,6 @@ from captfctl.model.meta import ObjectMeta, OwnerReference
 from captfctl.model.names import credentials_mirror
 from captfctl.model.owner import Owner
 from captfctl.model.resources import SECRETS
-
-_ATTEMPTS = 5
 
 
 class ForeignMirror(CaptfError):
@@ -49,17 +48,16 @@ def ensure(door: Door, identity: str, source: Secret, owner: Owner) -> Mirrored:
     """
     name = credentials_mirror(identity)
     reference = _reference(owner)
-    for _ in range(_ATTEMPTS):
+
+    def write() -> Mirrored:
         existing = find(door, SECRETS, owner.namespace, name)
-        try:
-            if existing is None:
-                fresh = _fresh(name, identity, source, owner.namespace, reference)
-                door.create(SECRETS, fresh, owner.namespace)
-                return Mirrored(created=True)
+        if existing is not None:
             return _update(door, existing, identity, source, reference)
-        except (AlreadyExists, Conflict, NotFound):
-            continue  # somebody was faster: look again
-    raise Conflict(f"Secret {owner.namespace}/{name} keeps changing while it is brought up to date")
+        fresh = _fresh(name, identity, source, owner.namespace, reference)
+        door.create(SECRETS, fresh, owner.namespace)
+        return Mirrored(created=True)
+
+    return retry_on_conflict(f"Secret {owner.namespace}/{name}", write)
 
 
 def _reference(owner: Owner) -> OwnerReference:

@@ -2,7 +2,8 @@
 (credentials.md: The runner's rights)."""
 
 from captfctl.cluster.door import Door, find
-from captfctl.cluster.errors import AlreadyExists, Conflict, NotFound
+from captfctl.cluster.errors import AlreadyExists
+from captfctl.cluster.retry import retry_on_conflict
 from captfctl.model import keys
 from captfctl.model.conditions import ConditionValue
 from captfctl.model.core import RoleBinding, RoleRef, ServiceAccount, Subject
@@ -15,7 +16,6 @@ from captfctl.terraform.job.policy import SERVICE_ACCOUNT
 BINDING = "captf-runner"
 CLUSTER_ROLE = RoleRef(api_group="rbac.authorization.k8s.io", kind="ClusterRole", name=BINDING)
 
-_ATTEMPTS = 5
 _MANAGED = {keys.MANAGED: keys.TRUE}
 
 
@@ -60,12 +60,8 @@ def _ensure_binding(
     cached = cache.role_binding(namespace, BINDING)
     if cached is not None and cached.role_ref == CLUSTER_ROLE and subject in cached.subjects:
         return None
-    for _ in range(_ATTEMPTS):
-        try:
-            return _bind(door, namespace, subject)
-        except (AlreadyExists, Conflict, NotFound):
-            continue  # another pass was faster: look again
-    raise Conflict(f"RoleBinding {namespace}/{BINDING} keeps changing while a subject is added")
+    what = f"RoleBinding {namespace}/{BINDING}"
+    return retry_on_conflict(what, lambda: _bind(door, namespace, subject))
 
 
 def _bind(door: Door, namespace: str, subject: Subject) -> ConditionValue | None:

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from captfctl.cluster.door import Door
-from captfctl.cluster.errors import AlreadyExists, Conflict, NotFound
+from captfctl.cluster.errors import NotFound
+from captfctl.cluster.retry import retry_on_conflict
 from captfctl.model import keys, names
 from captfctl.model.core import Secret
 from captfctl.model.meta import ObjectMeta
@@ -225,26 +226,21 @@ def _attempt_annotations(inputs: RunInputs) -> dict[str, str | None]:
 def _write(
     door: Door, owner: Owner, name: str, inputs: RunInputs, notes: Mapping[str, str | None]
 ) -> Record:
-    """Create the record, or bring it to these inputs; once again when another was faster."""
-    for last_try in (False, True):
+    """Create the record, or bring it to these inputs."""
+
+    def write() -> Secret:
         found = read_secret(door, owner, name)
-        try:
-            if found is None:
-                secret = _new(owner, name, inputs, notes)
-                return record_of(door.create(SECRETS, secret, owner.namespace))
-            return record_of(
-                door.patch(
-                    SECRETS,
-                    name,
-                    owner.namespace,
-                    _update(found, owner, inputs, notes),
-                    resource_version=found.metadata.resource_version,
-                )
-            )
-        except (AlreadyExists, Conflict, NotFound):
-            if last_try:
-                raise
-    raise AssertionError("unreachable")
+        if found is None:
+            return door.create(SECRETS, _new(owner, name, inputs, notes), owner.namespace)
+        return door.patch(
+            SECRETS,
+            name,
+            owner.namespace,
+            _update(found, owner, inputs, notes),
+            resource_version=found.metadata.resource_version,
+        )
+
+    return record_of(retry_on_conflict(f"Secret {owner.namespace}/{name}", write))
 
 
 def record_labels(owner: Owner) -> dict[str, str]:
@@ -299,8 +295,10 @@ def change_marks(door: Door, owner: Owner, change: Change) -> Record | None:
     `change` gives the annotations to set, None removes one; nothing is written when it gives
     nothing that differs.
     """
-    for last_try in (False, True):
-        found = read_secret(door, owner, attempt_name(owner))
+    name = attempt_name(owner)
+
+    def write() -> Record | None:
+        found = read_secret(door, owner, name)
         if found is None:
             return None
         record = record_of(found)
@@ -308,19 +306,13 @@ def change_marks(door: Door, owner: Owner, change: Change) -> Record | None:
         present = record.metadata.annotations
         if all(present.get(key) == value for key, value in wanted.items()):
             return record
-        try:
-            patched = door.patch(
-                SECRETS,
-                attempt_name(owner),
-                owner.namespace,
-                {"metadata": {"annotations": wanted}},
-                resource_version=found.metadata.resource_version,
-            )
-        except NotFound:
-            return None
-        except Conflict:
-            if last_try:
-                raise
-        else:
-            return record_of(patched)
-    raise AssertionError("unreachable")
+        patched = door.patch(
+            SECRETS,
+            name,
+            owner.namespace,
+            {"metadata": {"annotations": wanted}},
+            resource_version=found.metadata.resource_version,
+        )
+        return record_of(patched)
+
+    return retry_on_conflict(f"Secret {owner.namespace}/{name}", write)
