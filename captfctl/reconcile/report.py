@@ -93,7 +93,7 @@ def _last_success(p: Pass) -> dict[Op, datetime]:
     """A series lasts while its op is scheduled: neither check is while deleting or paused."""
     found = {}
     for op in (Op.APPLY, Op.DESTROY):
-        newest = next((run for run in p.kept.finished if run.op is op and run.ok), None)
+        newest = p.kept.finished.newest_success(op)
         if newest is not None:
             found[op] = newest.finished_at
     scheduled = p.config.drift_interval and not p.deleting and not p.paused

@@ -8,9 +8,9 @@ from captfctl.cluster.errors import Forbidden
 from captfctl.model import core, keys, names
 from captfctl.model.ops import Op
 from captfctl.model.resources import JOBS, SECRETS
-from captfctl.runs.finished import newest_first
 from captfctl.terraform.books.promotion import Recorder, pinned_image
 from captfctl.terraform.books.results import op_of, read_finished
+from captfctl.terraform.books.runs import Runs
 from captfctl.terraform.state.records import (
     RunInputs,
     read_records,
@@ -34,7 +34,7 @@ def attempt(world: World, job: str, **facts: Any) -> None:
 def record(world: World, door: Any = None) -> Recorder:
     """Record everything that finished and is not marked yet."""
     jobs = world.door.list(JOBS, NAMESPACE).items
-    runs = newest_first(
+    runs = Runs.of(
         read_finished(world.door, job, op_of(job), lock_version=lambda: None) for job in jobs
     )
     recorder = Recorder(door or world.door, world.owner, read_records(world.door, world.owner))
@@ -118,7 +118,7 @@ def test_refused_record_does_not_stop_the_object(caplog):
     world = World()
     attempt(world, world.finished().metadata.name)
     jobs = world.door.list(JOBS, NAMESPACE).items
-    runs = [read_finished(world.door, j, op_of(j), lock_version=lambda: None) for j in jobs]
+    runs = Runs.of(read_finished(world.door, j, op_of(j), lock_version=lambda: None) for j in jobs)
     door = failing(world.door, Forbidden("quota"), "create", SECRETS)
     recorder = Recorder(door, world.owner, read_records(world.door, world.owner))
     recorder.record(runs)

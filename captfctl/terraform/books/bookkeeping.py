@@ -17,7 +17,7 @@ from captfctl.model.owner import Owner
 from captfctl.model.reasons import JobFailure
 from captfctl.model.status import CommonStatus, LastRun
 from captfctl.model.terraform import DriftAction, JobPolicy
-from captfctl.runs.finished import newest_first, release, retire, running_job
+from captfctl.runs.finished import release, retire, running_job
 from captfctl.runs.jobs import is_finished
 from captfctl.runs.leases import Leases
 from captfctl.runs.prune import prune
@@ -39,6 +39,7 @@ from captfctl.terraform.books.results import (
     op_of,
     read_finished,
 )
+from captfctl.terraform.books.runs import Runs
 from captfctl.terraform.job.policy import failed_limit, history_limits
 from captfctl.terraform.state.lock import StateLock, find_lock, lock_version, read_lock
 from captfctl.terraform.state.records import Records
@@ -88,7 +89,7 @@ class Bookkeeping:
     """
 
     jobs: tuple[Job, ...]
-    finished: tuple[FinishedRun, ...]
+    finished: Runs
     active: Job | None
     failures: FailureCounts
     records: Records
@@ -112,14 +113,12 @@ class Bookkeeping:
 
     def newest(self, *ops: Op) -> FinishedRun | None:
         """The finished run of any of the ops that ended last."""
-        return next((run for run in self.finished if run.op in ops), None)
+        return self.finished.newest(*ops)
 
     @property
     def unread(self) -> tuple[FinishedRun, ...]:
         """Finished runs that this pass read and that are still to be marked."""
-        return tuple(
-            run for run in self.finished if not run.bookkept and run.name not in self.pruned
-        )
+        return tuple(run for run in self.finished.unread if run.name not in self.pruned)
 
 
 def keep_books(door: Door, jobs: Sequence[Job], leases: Leases, given: BooksInput) -> Bookkeeping:
@@ -149,7 +148,7 @@ def keep_books(door: Door, jobs: Sequence[Job], leases: Leases, given: BooksInpu
     image, runtime = runtime_of(newest)
     return Bookkeeping(
         jobs=tuple(jobs),
-        finished=tuple(runs),
+        finished=runs,
         active=active,
         failures=failed,
         records=recorder.records,
@@ -173,14 +172,14 @@ def keep_books(door: Door, jobs: Sequence[Job], leases: Leases, given: BooksInpu
     )
 
 
-def _read(door: Door, owner: Owner, jobs: Sequence[Job]) -> list[FinishedRun]:
+def _read(door: Door, owner: Owner, jobs: Sequence[Job]) -> Runs:
     version = _LockVersion(door, owner)
     runs = []
     for job in jobs:
         op = op_of(job)
         if op is not None and is_finished(job):
             runs.append(read_finished(door, job, op, lock_version=version))
-    return newest_first(runs)
+    return Runs.of(runs)
 
 
 class _LockVersion:
@@ -206,16 +205,14 @@ class _LockVersion:
             return None  # no evidence
 
 
-def _apply_condition(given: BooksInput, runs: Sequence[FinishedRun]) -> ConditionValue:
+def _apply_condition(given: BooksInput, runs: Runs) -> ConditionValue:
     previous = find(given.status.conditions, Type.APPLY_JOB_SUCCEEDED)
     if previous is not None and _pull_failure_stays(given, previous, runs):
         return ConditionValue.of(previous)
     return apply_condition(runs, previous, deleting=given.deleting)
 
 
-def _drift_job_condition(
-    given: BooksInput, runs: Sequence[FinishedRun], active: Job | None
-) -> ConditionValue:
+def _drift_job_condition(given: BooksInput, runs: Runs, active: Job | None) -> ConditionValue:
     previous = find(given.status.conditions, Type.DRIFT_JOB_SUCCEEDED)
     if previous is not None and _pull_failure_stays(given, previous, runs):
         return ConditionValue.of(previous)
@@ -223,7 +220,7 @@ def _drift_job_condition(
 
 
 def _drift_condition(
-    given: BooksInput, runs: Sequence[FinishedRun], active: Job | None, stamp: Stamps
+    given: BooksInput, runs: Runs, active: Job | None, stamp: Stamps
 ) -> ConditionValue | None:
     return drift_condition(
         runs,
@@ -234,8 +231,5 @@ def _drift_condition(
     )
 
 
-def _pull_failure_stays(
-    given: BooksInput, previous: Condition, runs: Sequence[FinishedRun]
-) -> bool:
-    read = any(not run.bookkept for run in runs)
-    return given.paused and not read and previous.reason == JobFailure.IMAGE_PULL_FAILED
+def _pull_failure_stays(given: BooksInput, previous: Condition, runs: Runs) -> bool:
+    return given.paused and not runs.unread and previous.reason == JobFailure.IMAGE_PULL_FAILED

@@ -1,6 +1,5 @@
 """What refresh and drift Jobs say (reconcile.md: Drift)."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -12,6 +11,7 @@ from captfctl.model.reasons import DriftDetected, DriftJobSucceeded, JobFailure
 from captfctl.model.terraform import DriftAction
 from captfctl.terraform.books.apply_condition import pull_problem
 from captfctl.terraform.books.results import FinishedRun, op_of
+from captfctl.terraform.books.runs import Runs
 
 _SEPARATOR = "; remediation Job "
 
@@ -25,20 +25,14 @@ class Stamps:
     drift_check: datetime | None
 
 
-def stamps(
-    runs: Sequence[FinishedRun], refresh: datetime | None, drift_check: datetime | None
-) -> Stamps:
+def stamps(runs: Runs, refresh: datetime | None, drift_check: datetime | None) -> Stamps:
     """The times after these runs, from the times before them."""
-    checked = _newest_success(runs, (Op.DRIFT,))
-    refreshed = _newest_success(runs, (Op.REFRESH, Op.DRIFT))
+    checked = runs.newest_success(Op.DRIFT)
+    refreshed = runs.newest_success(Op.REFRESH, Op.DRIFT)
     return Stamps(
         _later(refresh, refreshed.finished_at if refreshed else None),
         _later(drift_check, checked.finished_at if checked else None),
     )
-
-
-def _newest_success(runs: Sequence[FinishedRun], ops: tuple[Op, ...]) -> FinishedRun | None:
-    return next((run for run in runs if run.op in ops and run.ok), None)
 
 
 def _later(left: datetime | None, right: datetime | None) -> datetime | None:
@@ -46,12 +40,12 @@ def _later(left: datetime | None, right: datetime | None) -> datetime | None:
 
 
 def drift_job_condition(
-    runs: Sequence[FinishedRun], active: Job | None, previous: Condition | None
+    runs: Runs, active: Job | None, previous: Condition | None
 ) -> ConditionValue:
     """`DriftJobSucceeded`: the running drift Job, else the newest refresh or drift that ended."""
     if active is not None and op_of(active) is Op.DRIFT:
         return DriftJobSucceeded.DRIFT_JOB_RUNNING.says(f"Job {active.metadata.name}")
-    run = next((run for run in runs if run.op in (Op.REFRESH, Op.DRIFT)), None)
+    run = runs.newest(Op.REFRESH, Op.DRIFT)
     if run is None:
         if previous is not None and _is_outcome(previous):
             return ConditionValue.of(previous)
@@ -72,7 +66,7 @@ def _is_outcome(condition: Condition) -> bool:
 
 
 def drift_condition(
-    runs: Sequence[FinishedRun],
+    runs: Runs,
     active: Job | None,
     previous: Condition | None,
     *,
@@ -85,7 +79,7 @@ def drift_condition(
         value = ConditionValue.of(previous)
     if value is None or value.status != TRUE or action is not DriftAction.REMEDIATE:
         return value
-    newest = next((run for run in runs if run.op is Op.APPLY), None)
+    newest = runs.newest(Op.APPLY)
     after = newest if newest and drift_check and newest.finished_at > drift_check else None
     summary = value.message.split(_SEPARATOR, 1)[0]
     if active is not None and op_of(active) is Op.APPLY:
@@ -105,9 +99,9 @@ def _remediation_note(run: FinishedRun | None) -> str:
     return f"{_SEPARATOR}{run.name} {outcome}"
 
 
-def _checked(runs: Sequence[FinishedRun], action: DriftAction) -> ConditionValue | None:
+def _checked(runs: Runs, action: DriftAction) -> ConditionValue | None:
     """What the newest successful check found, when this pass reads it."""
-    run = _newest_success(runs, (Op.DRIFT,))
+    run = runs.newest_success(Op.DRIFT)
     if run is None or run.bookkept or run.result is None or run.result.drift is None:
         return None
     drift = run.result.drift

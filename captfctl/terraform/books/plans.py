@@ -1,10 +1,9 @@
 """What plan Jobs tell the decision (decision.md: What the decision reads)."""
 
-from collections.abc import Sequence
-
 from captfctl.model import keys
 from captfctl.model.ops import Op
 from captfctl.terraform.books.results import FinishedRun
+from captfctl.terraform.books.runs import Runs
 from runner import wire
 
 
@@ -15,10 +14,10 @@ def plan_hash(run: FinishedRun) -> str:
     return run.job.metadata.annotations.get(keys.PLAN_HASH, "")
 
 
-def empty_plan(runs: Sequence[FinishedRun]) -> str:
+def empty_plan(runs: Runs) -> str:
     """The inputs hash that the newest plan found nothing to do for; empty when an apply or
-    another plan ended after it. `runs` are newest first."""
-    run = next((run for run in runs if run.op in (Op.APPLY, Op.PLAN)), None)
+    another plan ended after it."""
+    run = runs.newest(Op.APPLY, Op.PLAN)
     if run is None or run.op is not Op.PLAN or not run.ok:
         return ""
     return run.inputs_hash if plan_hash(run) == wire.EMPTY_PLAN else ""

@@ -2,7 +2,6 @@
 
 import logging
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from captfctl.cluster.door import Door
@@ -15,6 +14,7 @@ from captfctl.model.owner import Owner
 from captfctl.model.resources import SECRETS
 from captfctl.terraform.books.result_document import source_status
 from captfctl.terraform.books.results import FinishedRun
+from captfctl.terraform.books.runs import Runs
 from captfctl.terraform.job.build import SOURCE_CONTAINER
 from captfctl.terraform.state.records import (
     Record,
@@ -44,19 +44,18 @@ class Recorder:
     records: Records
     notes: list[Note] = field(default_factory=list)
 
-    def record(self, runs: Sequence[FinishedRun]) -> None:
-        """Write what the unread runs did; `runs` are all finished ones, newest first.
+    def record(self, runs: Runs) -> None:
+        """Write what the unread ones of all finished runs did.
 
         Promotion comes first: it clears marks that a newer failure has to set again.
         """
-        applies = [run for run in runs if run.op is Op.APPLY]
-        newest = applies[0] if applies else None
-        success = next((run for run in applies if run.ok), None)
+        newest = runs.newest(Op.APPLY)
+        success = runs.newest_success(Op.APPLY)
         if success is not None and not success.bookkept:
             self._promote(success, newest=success is newest)
         if newest is not None and not (newest.bookkept or newest.ok or newest.stopped):
             self._failed(newest)
-        restore = next((run for run in runs if run.op is Op.RESTORE), None)
+        restore = runs.newest(Op.RESTORE)
         if restore is not None and restore.ok and not restore.bookkept:
             self._restored(restore, newest)
 

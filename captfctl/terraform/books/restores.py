@@ -10,6 +10,7 @@ from captfctl.model.ops import Op
 from captfctl.model.reasons import RestoreJobSucceeded, WaitReason
 from captfctl.terraform.books.apply_condition import failure_detail
 from captfctl.terraform.books.results import FinishedRun
+from captfctl.terraform.books.runs import Runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,26 +23,22 @@ class Restored:
     ok: bool
 
 
-def _newest(runs: Sequence[FinishedRun]) -> FinishedRun | None:
-    return next((run for run in runs if run.op is Op.RESTORE), None)
-
-
 def _serial(run: FinishedRun) -> int:
     text = run.job.metadata.annotations.get(keys.RESTORE_SERIAL, "")
     return int(text) if text.isascii() and text.isdigit() else 0
 
 
-def restored(runs: Sequence[FinishedRun]) -> Restored | None:
+def restored(runs: Runs) -> Restored | None:
     """The newest restore, if this pass reads it."""
-    run = _newest(runs)
+    run = runs.newest(Op.RESTORE)
     if run is None or run.bookkept or not _serial(run):
         return None
     return Restored(run.name, _serial(run), run.ok)
 
 
-def restore_condition(runs: Sequence[FinishedRun]) -> ConditionValue | None:
+def restore_condition(runs: Runs) -> ConditionValue | None:
     """`RestoreJobSucceeded` of a restore that this pass reads; None leaves it."""
-    run = _newest(runs)
+    run = runs.newest(Op.RESTORE)
     if run is None or run.bookkept:
         return None
     serial = _serial(run)
@@ -57,7 +54,9 @@ def restore_condition(runs: Sequence[FinishedRun]) -> ConditionValue | None:
     )
 
 
-def drop_restore_condition(runs: Sequence[FinishedRun], conditions: Sequence[Condition]) -> bool:
+def drop_restore_condition(runs: Runs, conditions: Sequence[Condition]) -> bool:
     """Whether a wait is left over that no restore Job came of (decision.md: Order of the rules)."""
     found = find(conditions, Type.RESTORE_JOB_SUCCEEDED)
-    return found is not None and found.reason in list(WaitReason) and _newest(runs) is None
+    return (
+        found is not None and found.reason in list(WaitReason) and runs.newest(Op.RESTORE) is None
+    )
