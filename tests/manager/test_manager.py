@@ -277,8 +277,10 @@ def test_an_identity_that_nothing_uses_any_more_is_free(world: World, start):
         "",
         {"metadata": {"finalizers": [keys.IDENTITY_PROTECTION, "example.com/mine"]}},
     )
-    world.door.delete(SECRETS, "captf-creds-cloud", NAMESPACE)
     world.edit(lambda obj: setattr(obj.spec, "identity_ref", IdentityRef(name="another")))
+    # Only then: a pass that still saw the old name would make the copy again.
+    eventually(lambda: "IdentityNotFound" in world.reason("IdentityAllowed"), "the new name")
+    world.door.delete(SECRETS, "captf-creds-cloud", NAMESPACE)
     eventually(lambda: not protected(world), "the end of the finalizer")
     assert identity_of(world).metadata.finalizers == ["example.com/mine"]
 
