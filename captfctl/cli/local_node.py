@@ -1,13 +1,16 @@
 """Running the node agent alone, against any API server."""
 
 import os
+import time
 from pathlib import Path
+from threading import Event
 
 from captfctl.cli import logs
 from captfctl.cli.local_session import image_table
 from captfctl.cli.options import data_dir
 from captfctl.cli.signals import end_requested
 from captfctl.clock import SystemClock
+from captfctl.cluster.door import find
 from captfctl.cluster.live import LiveDoor
 from captfctl.embedded.agent import AgentSettings, ApiAccess, NodeAgent
 from captfctl.embedded.agent.access import ROOT_CA
@@ -17,6 +20,7 @@ from captfctl.errors import EnvironmentFault
 from captfctl.model.resources import CONFIG_MAPS
 
 STOP_SECONDS = 10.0
+PUBLISHED_SECONDS = 30.0
 
 
 def local_node(
@@ -33,7 +37,7 @@ def local_node(
         name,
         table,
         data_dir(data) / NODE,
-        _access(door, data_dir(data)),
+        _access(door, data_dir(data), ending),
         clock,
         AgentSettings(base_env=inherited_environment(os.environ), kubelet_port=0),
     )
@@ -46,14 +50,24 @@ def local_node(
     return 0
 
 
-def _access(door: LiveDoor, data: Path) -> ApiAccess:
+def _published_authority(door: LiveDoor, ending: Event) -> str:
+    """A control plane that was just started publishes it a moment later."""
+    until = time.monotonic() + PUBLISHED_SECONDS
+    while True:
+        found = find(door, CONFIG_MAPS, "kube-system", ROOT_CA)
+        published = found.data.get("ca.crt", "") if found is not None else ""
+        if published or time.monotonic() > until or ending.wait(0.2):
+            return published
+
+
+def _access(door: LiveDoor, data: Path, ending: Event) -> ApiAccess:
     """How pods reach the same server: with tokens of their own ServiceAccounts."""
-    published = door.get(CONFIG_MAPS, ROOT_CA, "kube-system").data.get("ca.crt")
+    published = _published_authority(door, ending)
     if not published:
         raise EnvironmentFault(
             "the certificate authority of the API server is not published",
             where=f"ConfigMap kube-system/{ROOT_CA}",
-            why="it has no ca.crt, which pods verify the server with",
+            why="it does not exist or has no ca.crt, which pods verify the server with",
             do="see that kube-controller-manager runs with --root-ca-file",
         )
     authority = data / "ca.crt"

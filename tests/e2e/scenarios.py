@@ -195,7 +195,7 @@ def lives_and_dies(story: Story) -> None:
     assert [job.metadata.labels[keys.ATTEMPT] for job in story.jobs(Op.APPLY)] == ["1"]
     job = story.jobs(Op.APPLY)[0].metadata.name
     log = story.site.kubectl("logs", "-n", story.namespace, f"job/{job}")
-    assert "Terraform has been successfully initialized" in log
+    assert "has been successfully initialized" in log
 
     story.set_variables(subnets=3)
     eventually(lambda: len(story.jobs(Op.APPLY)) == 2, "the second apply")
@@ -328,8 +328,9 @@ def manager_writes_under_one_name(story: Story) -> None:
     assert ("captf-manager", "status") in found["terraformclusteridentity"]
     for kind in ("job", "secret", "serviceaccount", "rolebinding"):
         assert ("captf-manager", "") in found[kind], kind
+    del found["terraformclusteridentity"]  # other stories made some of them
     writers = {name for entries in found.values() for name, _ in entries}
-    assert not {name for name in writers if name.startswith("captfctl")} - {"captfctl-local"}
+    assert {name for name in writers if name.startswith("captfctl")} <= {"captfctl-local"}, found
     assert found["secret"] == {("captf-manager", "")}
 
 
