@@ -134,6 +134,10 @@ class EventReason(StrEnum):
         "The state is recorded as the result of a Job.")
     STATE_LOST = _warning("StateLost", Action.RECONCILE,
         "The state is gone, or an apply ended without telling what it created.")
+    STATE_REPLACED = _warning("StateReplaced", Action.RECONCILE,
+        "The state is another one than was left, an older one, or its resources are gone.")
+    STATE_ACCEPTED = _normal("StateAccepted", Action.RECONCILE,
+        "A state that was held is used because a person accepted it.")
     STATE_LOCKED = _warning("StateLocked", Action.RECONCILE,
         "Something else than our Jobs holds the state lock.")
     STATE_UNREADABLE = _warning("StateUnreadable", Action.RECONCILE,

@@ -31,6 +31,8 @@ RUNNER = "captf.io/runner"
 ENDPOINT_SOURCE = "captf.io/endpoint-source"
 RESTORE_STATE = "captf.io/restore-state"
 CONFIRM_NO_RESOURCES = "captf.io/confirm-no-resources"
+ACCEPT_STATE = "captf.io/accept-state"
+LAST_STATE = "captf.io/last-state"
 
 # Annotations of Jobs (metadata.md: Annotations of Jobs).
 INPUTS_HASH = "captf.io/inputs-hash"

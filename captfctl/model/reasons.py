@@ -289,7 +289,10 @@ class ApplyJobSucceeded(
         "Lower spec.jobs.lockTimeoutSeconds, or raise spec.jobs.activeDeadlineSeconds.")
 
 
-_RESTORE_BACKUP = "Restore a backup, or delete the object with spec.deletionPolicy Retain."
+_PUT_BACK = (
+    "Put the Secrets of the state back from a copy, or delete the object with spec.deletionPolicy "
+    "Retain."
+)
 
 
 class StateReadable(Reason, types=(Type.STATE_READABLE,)):
@@ -300,21 +303,25 @@ class StateReadable(Reason, types=(Type.STATE_READABLE,)):
         "There is no state, and nothing was applied yet.")
     STATE_LOST = _Row(FALSE, "StateLost", PERSON,
         "The object was applied before and its state is gone.",
-        _RESTORE_BACKUP, event=EventReason.STATE_LOST, metric="lost")
+        _PUT_BACK, event=EventReason.STATE_LOST, metric="lost")
+    STATE_REPLACED = _Row(FALSE, "StateReplaced", PERSON,
+        "The state is another one than was left, an older one, or its resources are gone.",
+        "Put the Secrets of the state back from a copy, or accept the state that is there now.",
+        event=EventReason.STATE_REPLACED, metric="replaced")
     APPLY_OUTCOME_UNKNOWN = _Row(FALSE, "ApplyOutcomeUnknown", PERSON,
         "An apply ended without telling what it created, and there is no state.",
         "Look at what exists, then take one of the ways that the message names.",
         event=EventReason.STATE_LOST, metric="applyoutcomeunknown")
     STATE_CORRUPT = _Row(FALSE, "StateCorrupt", PERSON,
         "The state cannot be decoded, is too large, or is of an unsupported version.",
-        _RESTORE_BACKUP, event=EventReason.STATE_UNREADABLE, metric="corrupt")
+        _PUT_BACK, event=EventReason.STATE_UNREADABLE, metric="corrupt")
     STATE_ENCRYPTED = _Row(FALSE, "StateEncrypted", PERSON,
         "The module encrypts its state, which is not supported.",
         "Take the encryption out of the module and push a decrypted state.",
         event=EventReason.STATE_UNREADABLE, metric="encrypted")
     STATE_INCONSISTENT = _Row(FALSE, "StateInconsistent", PERSON,
         "Secrets of the state are missing, there twice or left over.",
-        _RESTORE_BACKUP, event=EventReason.STATE_UNREADABLE, metric="inconsistent")
+        _PUT_BACK, event=EventReason.STATE_UNREADABLE, metric="inconsistent")
     STATE_LOCKED = _Row(FALSE, "StateLocked", PERSON,
         "Something else than the object's Jobs holds the lock of the state.",
         "Let it finish, or unlock with the runtime's force-unlock once its holder is gone.",

@@ -24,7 +24,7 @@ from captfctl.model.reasons import (
 )
 from captfctl.model.resources import NAMESPACES
 from captfctl.model.status import ActiveJob
-from captfctl.reconcile import credentials, provisioning
+from captfctl.reconcile import credentials, provisioning, state_step
 from captfctl.reconcile.active import CONDITION_OF
 from captfctl.reconcile.context import Pass
 from captfctl.reconcile.finish import finish
@@ -203,7 +203,8 @@ def _leases(p: Pass, rendered: Rendered) -> Obstacle | None:
 
 def _start(p: Pass, decision: Decision, rendered: Rendered) -> Result:
     spec = rendered.run
-    started = p.env.starter.start(spec.run, p.env.work(spec), p.hold_moves)
+    note = state_step.note_of_run(p, spec)
+    started = p.env.starter.start(spec.run, p.env.work(spec), lambda: p.hold_moves(note))
     if isinstance(started, Deferred):
         log.info("%s is not started: %s", spec.name, started.why)
         return finish(p, constants.LAG_REQUEUE)

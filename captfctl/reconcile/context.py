@@ -44,6 +44,10 @@ def _allow_move(obj: TerraformCluster) -> None:
     obj.metadata.annotations.pop(keys.BLOCK_MOVE, None)
 
 
+def _unchanged(obj: TerraformCluster) -> None:
+    """For a start that has nothing to note on the object."""
+
+
 def _unlist_job(obj: TerraformCluster) -> None:
     obj.status.active_job = None
 
@@ -241,15 +245,20 @@ class Pass:
                 f"{self.kind} {meta.namespace}/{meta.name} changed since this pass read it"
             )
 
-    def hold_moves(self) -> str:
+    def hold_moves(self, note: Change = _unchanged) -> str:
         """Keep the object from being moved while something may be running; on the server now.
 
-        This also confirms that the object is the one this pass read. Tells why no Job may start
-        after all, as seen live; empty when one may.
+        `note` is written with it. This also confirms that the object is the one this pass read.
+        Tells why no Job may start after all, as seen live; empty when one may.
         """
         if keys.BLOCK_MOVE in self.stored.metadata.annotations:
             self.confirm()
-        self.write_now(_block_move)
+
+        def change(obj: TerraformCluster) -> None:
+            _block_move(obj)
+            note(obj)
+
+        self.write_now(change)
         name = self.owner.cluster
         cluster = find(self.env.door, CLUSTERS, self.owner.namespace, name) if name else None
         if cluster is not None and cluster.spec.paused:

@@ -20,6 +20,7 @@ from captfctl.reconcile.context import Pass
 from captfctl.reconcile.dependents import dependents
 from captfctl.reconcile.env import Env
 from captfctl.reconcile.retain import retain
+from captfctl.reconcile.state_step import signs
 from captfctl.reconcile.sweep import sweep_quietly
 from captfctl.reconcile.transitions import notes
 from captfctl.runs.jobs import Outcome, outcome
@@ -143,8 +144,8 @@ def _nothing_to_take_down(p: Pass) -> bool:
             return False
         if _runs_something(p):
             return False
-        records = read_records(p.env.door, p.owner)
-        return not ever_applied(p.env.door, p.owner, records, provisioned=p.provisioned)
+        p.records = read_records(p.env.door, p.owner)
+        return not ever_applied(p.env.door, p.owner, signs(p))
     except CaptfError:
         return False
 

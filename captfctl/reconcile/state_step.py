@@ -10,14 +10,23 @@ from captfctl.model.events import EventReason
 from captfctl.model.ops import Op
 from captfctl.model.reasons import InfrastructureHealthy, OutputsValid, StateReadable
 from captfctl.model.terraform import TerraformCluster
-from captfctl.reconcile.context import DecideAgain, Pass, StateView
+from captfctl.reconcile.context import Change, DecideAgain, Pass, StateView
 from captfctl.reconcile.outputs import map_outputs
 from captfctl.terraform.books.results import FinishedRun
+from captfctl.terraform.job.run import RunSpec
 from captfctl.terraform.state.adopt import AdoptionSource, adopt
+from captfctl.terraform.state.last_state import (
+    LastState,
+    accepted_as,
+    contradiction,
+    last_state,
+    remember,
+    with_run,
+)
 from captfctl.terraform.state.lock import LockHolder
 from captfctl.terraform.state.reader import State, StateProblem, Unreadable
 from captfctl.terraform.state.records import confirm_no_resources, mark_applied, read_records
-from captfctl.terraform.state.verdict import Verdict, judge
+from captfctl.terraform.state.verdict import Signs, Verdict, judge, replaced
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +44,8 @@ def _unreadable(p: Pass, found: Unreadable) -> None:
     if verdict.reason == StateReadable.APPLY_OUTCOME_UNKNOWN and _confirmed(p):
         verdict = _verdict(p, found)
     p.conditions.set_reason(verdict.reason, verdict.message)
+    if not verdict.held:
+        remember(p.obj.metadata, None)
     if found.problem is StateProblem.NO_STATE and not verdict.held:
         p.conditions.set_default(OutputsValid.OUTPUTS_PENDING)
         p.conditions.set_default(InfrastructureHealthy.WAITING_FOR_PROVISIONING)
@@ -42,14 +53,23 @@ def _unreadable(p: Pass, found: Unreadable) -> None:
 
 
 def _verdict(p: Pass, found: Unreadable) -> Verdict:
-    return judge(
-        p.env.door,
-        p.owner,
-        found,
-        p.records,
-        provisioned=p.provisioned,
-        deleting=p.deleting,
-    )
+    return judge(p.env.door, p.owner, found, signs(p), deleting=p.deleting)
+
+
+def signs(p: Pass) -> Signs:
+    """What tells of earlier applies, besides the state."""
+    return Signs(records=p.records, provisioned=p.provisioned, last=_last(p))
+
+
+def _last(p: Pass) -> LastState | None:
+    return last_state(p.obj.metadata, p.obj.status.observed_state_serial)
+
+
+def note_of_run(p: Pass, run: RunSpec) -> Change:
+    """What to write on the object before the run exists: from then on it may write the state."""
+    last = last_state(p.obj.metadata)
+    noted = last if run.op is Op.PLAN else with_run(last, run.name)
+    return lambda obj: remember(obj.metadata, noted)
 
 
 def _confirmed(p: Pass) -> bool:
@@ -70,11 +90,15 @@ def _confirmed(p: Pass) -> bool:
         return False
     confirm_no_resources(p.env.door, p.owner, recorded)
     p.records = read_records(p.env.door, p.owner)
+    _write_now(p, _use_up_confirmation)
+    return True
+
+
+def _write_now(p: Pass, change: Change) -> None:
     try:
-        p.write_now(_use_up_confirmation)
+        p.write_now(change)
     except Conflict as problem:
         raise DecideAgain from problem
-    return True
 
 
 def _use_up_confirmation(obj: TerraformCluster) -> None:
@@ -82,7 +106,35 @@ def _use_up_confirmation(obj: TerraformCluster) -> None:
 
 
 def _readable(p: Pass, found: State) -> None:
+    restored = p.kept.newest(Op.RESTORE)
+    ours = restored.name if restored is not None and restored.ok else ""
+    why = contradiction(_last(p), found, restored=ours)
+    if why and not _accepted(p, found):
+        verdict = replaced(p.owner, found, why, deleting=p.deleting)
+        p.conditions.set_reason(verdict.reason, verdict.message)
+        p.state = StateView(None, verdict.held)
+        return
+    _believe(p, found)
+
+
+def _accepted(p: Pass, found: State) -> bool:
+    """Use up a person's word that this state is right."""
+    wanted = accepted_as(found)
+    if p.obj.metadata.annotations.get(keys.ACCEPT_STATE, "").strip() != wanted:
+        return False
+
+    def accept(obj: TerraformCluster) -> None:
+        obj.metadata.annotations.pop(keys.ACCEPT_STATE, None)
+        remember(obj.metadata, LastState.of(found, p.owner.uid))
+
+    _write_now(p, accept)
+    p.record(EventReason.STATE_ACCEPTED.says(f"state {wanted} is used as {keys.ACCEPT_STATE} says"))
+    return True
+
+
+def _believe(p: Pass, found: State) -> None:
     _report(p)
+    remember(p.obj.metadata, LastState.of(found, p.owner.uid))
     status = p.obj.status
     status.observed_state_serial = found.serial
     taken = _adopt(p, found)

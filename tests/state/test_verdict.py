@@ -2,7 +2,7 @@
 
 import pytest
 
-from captfctl.model import core, keys
+from captfctl.model import core, keys, names
 from captfctl.model.conditions import FALSE, UNKNOWN
 from captfctl.model.meta import ObjectMeta
 from captfctl.model.resources import SECRETS
@@ -16,7 +16,7 @@ from captfctl.terraform.state.records import (
     write_applied,
     write_attempt,
 )
-from captfctl.terraform.state.verdict import Verdict, ever_applied, judge
+from captfctl.terraform.state.verdict import Signs, Verdict, ever_applied, judge
 from tests.support.runs import FILES, IMAGE, NAMESPACE, World
 
 NO_STATE = Unreadable(StateProblem.NO_STATE, "none")
@@ -24,8 +24,13 @@ INPUTS = RunInputs(job="j0", files=FILES, inputs_hash="h2:abc", image=IMAGE)
 
 
 def verdict(world: World, found: Unreadable = NO_STATE, **facts: bool) -> Verdict:
-    facts = {"provisioned": False, "deleting": False, **facts}
-    return judge(world.door, world.owner, found, read_records(world.door, world.owner), **facts)
+    deleting = facts.pop("deleting", False)
+    return judge(world.door, world.owner, found, signs(world, **facts), deleting=deleting)
+
+
+def signs(world: World, **facts: bool) -> Signs:
+    records = read_records(world.door, world.owner)
+    return Signs(records=records, **{"provisioned": False, **facts})
 
 
 def add_backup(world: World) -> None:
@@ -66,11 +71,9 @@ def test_unconfirmed_apply_holds_an_object_without_state_and_names_the_ways_out(
     record_interrupted(world.door, world.owner, "j1")
     found = verdict(world)
     assert (found.reason, found.held) == ("ApplyOutcomeUnknown", True)
-    for way_out in (keys.RESTORE_STATE, f"{keys.CONFIRM_NO_RESOURCES}=j1", "Retain"):
+    for way_out in (f"{keys.CONFIRM_NO_RESOURCES}=j1", "Retain"):
         assert way_out in found.message
-    assert ever_applied(
-        world.door, world.owner, read_records(world.door, world.owner), provisioned=False
-    )
+    assert ever_applied(world.door, world.owner, signs(world))
 
 
 @pytest.mark.parametrize(
@@ -104,10 +107,11 @@ def test_a_sign_of_an_earlier_apply_outranks_an_unconfirmed_one():
 def test_unreadable_state_is_held_and_told_why(problem, reason):
     found = verdict(World(), Unreadable(problem, "chunk 1 is missing"))
     assert (found.status, found.reason, found.held) == (FALSE, reason, True)
-    assert found.message == "chunk 1 is missing"
+    assert found.message.startswith("chunk 1 is missing. Put Secret tfstate-default-")
 
 
-def test_held_deletion_tells_how_to_restore_and_how_to_retain():
-    message = verdict(World(), provisioned=True, deleting=True).message
-    assert keys.RESTORE_STATE in message
+def test_held_deletion_tells_how_to_go_on_and_how_to_retain():
+    world = World()
+    message = verdict(world, provisioned=True, deleting=True).message
+    assert f"Put Secret {names.state_secret(world.owner.suffix)} back" in message
     assert "Retain" in message

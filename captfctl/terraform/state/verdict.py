@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 
 from captfctl.cluster.door import Door
-from captfctl.model import keys
+from captfctl.model import keys, names
 from captfctl.model.owner import Owner
 from captfctl.model.reasons import StateReadable
 from captfctl.model.resources import SECRETS
 from captfctl.terraform.state.cleanup import backup_selector
-from captfctl.terraform.state.reader import StateProblem, Unreadable
+from captfctl.terraform.state.last_state import LastState, accepted_as
+from captfctl.terraform.state.reader import State, StateProblem, Unreadable
 from captfctl.terraform.state.records import Records
 
 
@@ -44,32 +45,47 @@ def has_backup(door: Door, owner: Owner) -> bool:
     return bool(page.items)
 
 
-def applied_before(door: Door, owner: Owner, records: Records, *, provisioned: bool) -> bool:
-    """Whether an apply is known to have succeeded once."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signs:
+    """What tells of earlier applies besides the Secrets of the state.
+
+    `last` is the state that the object remembers.
+    """
+
+    records: Records
+    provisioned: bool
+    last: LastState | None = None
+
+
+def applied_before(door: Door, owner: Owner, signs: Signs) -> bool:
+    """Whether an apply is known to have succeeded once, or to have left resources."""
+    records = signs.records
     return (
-        provisioned
+        signs.provisioned
         or records.marks.applied
         or records.applied is not None
         or (records.attempt is not None and bool(records.attempt.digest))
+        or _had_resources(owner, signs)
         or has_backup(door, owner)
     )
 
 
-def ever_applied(door: Door, owner: Owner, records: Records, *, provisioned: bool) -> bool:
+def _had_resources(owner: Owner, signs: Signs) -> bool:
+    """What another object remembers counts where its records came along, as in a move. An object
+    that was destroyed and is created again from what `kubectl get -o yaml` told has none."""
+    last, records = signs.last, signs.records
+    if last is None or not last.resources:
+        return False
+    return last.uid == owner.uid or not (records.attempt is None and records.applied is None)
+
+
+def ever_applied(door: Door, owner: Owner, signs: Signs) -> bool:
     """`applied_before`, or an apply with an unconfirmed outcome is recorded."""
-    return bool(records.marks.interrupted_apply) or applied_before(
-        door, owner, records, provisioned=provisioned
-    )
+    return bool(signs.records.marks.interrupted_apply) or applied_before(door, owner, signs)
 
 
 def judge(
-    door: Door,
-    owner: Owner,
-    unreadable: Unreadable,
-    records: Records,
-    *,
-    provisioned: bool,
-    deleting: bool,
+    door: Door, owner: Owner, unreadable: Unreadable, signs: Signs, *, deleting: bool
 ) -> Verdict:
     """The verdict on a state that could not be read or does not exist.
 
@@ -77,34 +93,45 @@ def judge(
     second time.
     """
     if unreadable.problem is not StateProblem.NO_STATE:
-        return _held(_REASONS[unreadable.problem], unreadable.message, deleting=deleting)
-    if applied_before(door, owner, records, provisioned=provisioned):
-        return _held(
-            StateReadable.STATE_LOST,
-            "the object was applied before and its state is gone",
-            deleting=deleting,
-        )
-    if records.marks.interrupted_apply:
-        return _held(
-            StateReadable.APPLY_OUTCOME_UNKNOWN,
-            _unknown(records.marks.interrupted_apply),
-            deleting=deleting,
-        )
+        text = f"{unreadable.message}. {_put_back(owner)}"
+        return _held(_REASONS[unreadable.problem], text, deleting=deleting)
+    if applied_before(door, owner, signs):
+        was = f": {signs.last} was there" if signs.last else ""
+        text = f"the object was applied before and its state is gone{was}. {_put_back(owner)}"
+        return _held(StateReadable.STATE_LOST, text, deleting=deleting)
+    interrupted = signs.records.marks.interrupted_apply
+    if interrupted:
+        text = _unknown(interrupted)
+        return _held(StateReadable.APPLY_OUTCOME_UNKNOWN, text, deleting=deleting)
     return Verdict(StateReadable.STATE_NOT_FOUND, "there is no state yet")
+
+
+def replaced(owner: Owner, found: State, why: str, *, deleting: bool) -> Verdict:
+    """The verdict on a state that can be read and is not the one that was left."""
+    text = (
+        f"{why}. Nothing is applied or destroyed with it. {_put_back(owner)}; or, if what is there "
+        f"now is right, accept it with the annotation {keys.ACCEPT_STATE}={accepted_as(found)}"
+    )
+    return _held(StateReadable.STATE_REPLACED, text, deleting=deleting)
+
+
+def _put_back(owner: Owner) -> str:
+    return f"Put Secret {names.state_secret(owner.suffix)} back from a copy of yours"
 
 
 def _held(reason: StateReadable, message: str, *, deleting: bool) -> Verdict:
     if deleting:
         message += (
-            f"; the deletion is held: restore a backup with the annotation {keys.RESTORE_STATE}, "
-            "or keep what exists with spec.deletionPolicy Retain"
+            "; the deletion is held until then: to let it go without a destroy, and keep what "
+            "exists, set spec.deletionPolicy to Retain"
         )
     return Verdict(reason, message)
 
 
 def _unknown(job: str) -> str:
     return (
-        f"the apply Job {job} ended without telling what it created, and there is no state; "
-        f"restore a backup ({keys.RESTORE_STATE}=<serial>), or state that it created nothing "
-        f"({keys.CONFIRM_NO_RESOURCES}={job}), or delete the object with deletionPolicy Retain"
+        f"the apply Job {job} ended without telling what it created, and there is no state. Look "
+        f"at what exists: if it created nothing, say so with the annotation "
+        f"{keys.CONFIRM_NO_RESOURCES}={job}; else delete the object with spec.deletionPolicy "
+        "Retain, which keeps what exists"
     )
