@@ -61,7 +61,7 @@ from captfctl.reconcile import (
     Env,
     NoMetrics,
     NoRecorder,
-    reconcile_cluster,
+    reconcile,
     runner_rbac,
 )
 from captfctl.settings import ManagerSettings
@@ -149,7 +149,7 @@ class Population:
                 _until(partial(_told, caches), "the identity tells the version of its Secret")
             env = self._env(InformerReader(caches))
             with ThreadPoolExecutor(_WRITERS) as pool:
-                _all(pool.map(lambda one: reconcile_cluster(one.key, env), wanted))
+                _all(pool.map(lambda one: reconcile(CLUSTER, one.key, env), wanted))
         finally:
             caches.stop(5.0)
 
@@ -237,7 +237,7 @@ class Population:
         env = self._env(DoorCache(self._door))
         version = ""
         for _ in range(_PASSES):
-            reconcile_cluster(subject.key, env)
+            reconcile(CLUSTER, subject.key, env)
             found = self._object(subject).metadata.resource_version
             if found == version:
                 return

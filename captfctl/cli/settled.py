@@ -95,7 +95,7 @@ def _is(condition: Condition | None, status: str) -> bool:
 
 
 def _standing(condition: Condition) -> reasons.Standing | None:
-    reason = reasons.known(condition.type, condition.reason)
+    reason = reasons.reason_named(condition.type, condition.reason)
     return reason.standing if reason is not None else None
 
 

@@ -4,7 +4,7 @@
 import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from captfctl.clock import Clock
 from captfctl.cluster.door import Door
@@ -14,6 +14,7 @@ from captfctl.model import keys, names
 from captfctl.model.capi import Cluster
 from captfctl.model.core import Job, Lease, RoleBinding, ServiceAccount
 from captfctl.model.identity import TerraformClusterIdentity
+from captfctl.model.kinds import CLUSTER
 from captfctl.model.meta import ApiObject, PartialObject
 from captfctl.model.owner import Owner
 from captfctl.model.resource import Resource
@@ -32,7 +33,7 @@ from captfctl.model.resources import (
     TERRAFORM_MACHINES,
 )
 from captfctl.model.subject import Subject
-from captfctl.model.terraform import IdentityKind, TerraformCluster
+from captfctl.model.terraform import IdentityKind, TerraformCluster, TerraformObject
 from captfctl.reconcile.cache import copied_identity, users_of_copy
 from captfctl.runs.jobs import is_finished
 from captfctl.runs.reader import slim
@@ -120,6 +121,9 @@ def _variables_index(obj: TerraformCluster) -> Iterable[str]:
     return found
 
 
+T = TypeVar("T")
+
+
 class Caches:
     """The informers by what they hold. Secrets and everything only counted: metadata alone."""
 
@@ -138,6 +142,7 @@ class Caches:
             },
             resync=True,
         )
+        self.own = {CLUSTER.name: self.clusters}
         self.capi_clusters = self._informer(CLUSTERS)
         self.jobs = self._informer(
             JOBS,
@@ -252,22 +257,23 @@ class InformerReader:
     def __init__(self, caches: Caches) -> None:
         self._caches = caches
         self._lock = threading.Lock()
-        self._written: dict[tuple[str, str], TerraformCluster] = {}
+        self._written: dict[tuple[str, str, str], Any] = {}
 
-    def terraform_cluster(self, namespace: str, name: str) -> TerraformCluster | None:
-        cached: TerraformCluster | None = self._caches.clusters.get(namespace, name)
+    def own(self, resource: Resource[T], namespace: str, name: str) -> T | None:
+        cached = self._caches.own[resource.kind].get(namespace, name)
+        key = resource.kind, namespace, name
         with self._lock:
-            written = self._written.get((namespace, name))
+            written = self._written.get(key)
             if written is None:
                 return cached
             if cached is not None and _is_older(cached, written):
-                return TERRAFORM_CLUSTERS.copy(written)
-            del self._written[namespace, name]
+                return resource.copy(written)
+            del self._written[key]
             return cached
 
-    def wrote(self, obj: TerraformCluster) -> None:
+    def wrote(self, obj: TerraformObject) -> None:
         with self._lock:
-            self._written[obj.key] = obj
+            self._written[obj.kind, *obj.key] = obj
 
     def secret(self, namespace: str, name: str) -> PartialObject | None:
         return self._caches.secrets.get(namespace, name)
@@ -318,7 +324,7 @@ class InformerReader:
         return self._caches.running_jobs()
 
 
-def _is_older(cached: TerraformCluster, written: TerraformCluster) -> bool:
+def _is_older(cached: TerraformObject, written: TerraformObject) -> bool:
     """Whether the cache has yet to see what was written. Versions of one resource are numbers that
     grow (Kubernetes promises so since 1.35, and all servers did before)."""
     mine, theirs = written.metadata, cached.metadata

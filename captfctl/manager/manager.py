@@ -20,7 +20,8 @@ from captfctl.manager.metrics import PrometheusMetrics
 from captfctl.manager.sweeper import Sweeper
 from captfctl.manager.watches import connect_clusters, connect_identities
 from captfctl.manager.work_metrics import NamedQueueMetrics, WorkMetrics
-from captfctl.reconcile import Env, reconcile_cluster
+from captfctl.model.kinds import CLUSTER
+from captfctl.reconcile import Env, reconcile
 from captfctl.serving.http import HttpServer
 from captfctl.settings import ManagerSettings, parse_address
 
@@ -146,7 +147,7 @@ class Manager:
         identities = IdentityReconciler(self._door, self._caches, self._clock, self._recorder)
 
         def cluster(key: Key) -> Result:
-            return reconcile_cluster(key, env)
+            return reconcile(CLUSTER, key, env)
 
         return [
             self._controller(CLUSTERS, cluster, self.settings.terraformcluster_concurrency),

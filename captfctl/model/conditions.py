@@ -14,7 +14,7 @@ from captfctl.model.condition_types import (
     Type,
 )
 from captfctl.model.meta import Condition, whole_seconds
-from captfctl.model.reasons import Ready, Reason, known
+from captfctl.model.reasons import Ready, Reason, reason_named
 
 __all__ = [
     "AFTER_PROVISIONED",
@@ -90,7 +90,7 @@ class Conditions:
         """Set the condition. An empty message becomes the reason, where that says something."""
         old = self._found.get(kind)
         since = self._now if old is None or old.status != status else old.last_transition_time
-        row = known(kind, reason)
+        row = reason_named(kind, reason)
         if not message and not (row is not None and row.silent):
             message = reason
         new = Condition(

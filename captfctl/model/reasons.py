@@ -488,6 +488,6 @@ _KNOWN: dict[tuple[str, str], Reason] = {
 }
 
 
-def known(kind: str, reason: str) -> Reason | None:
+def reason_named(kind: str, reason: str) -> Reason | None:
     """The row of a reason as read from an object; None for one of another release or a person."""
     return _KNOWN.get((kind, reason))

@@ -186,7 +186,34 @@ class ControlPlaneEndpoint(Endpoint):
     port: Annotated[int, rule(minimum=1, maximum=65535)] = 0
 
 
-class TerraformClusterSpec(Part):
+class TerraformSpec(Part):
+    """What the specs of our kinds share."""
+
+    source: Source
+    identity_ref: IdentityRef | None = None
+    variables: Annotated[msgspec.Raw, rule(type="object", minProperties=1, maxProperties=256)] = (
+        NO_JSON
+    )
+    """Variables of the module, by name."""
+    variables_from: Annotated[list[VariablesSource], rule(minItems=1, maxItems=16, **ATOMIC)] = (
+        msgspec.field(default_factory=list)
+    )
+    """Sources of further variables; later ones win, spec.variables wins over all."""
+    jobs: JobPolicy | None = None
+    deletion_policy: DeletionPolicy | None = None
+    """What becomes of the infrastructure when the object is deleted; Destroy when it is not set."""
+    adopt_retained_state: bool = False
+    """Take over the Terraform state that an earlier object of this name left."""
+
+
+class TerraformObject(ApiObject, kw_only=True):
+    """What our kinds share. Whatever has runs is one of them."""
+
+    spec: TerraformSpec
+    status: CommonStatus = msgspec.field(default_factory=CommonStatus)
+
+
+class TerraformClusterSpec(TerraformSpec):
     SCHEMA: ClassVar[Schema] = {
         **NOT_EMPTY,
         "x-kubernetes-validations": [
@@ -200,17 +227,6 @@ class TerraformClusterSpec(Part):
         ],
     }
 
-    source: Source
-    identity_ref: IdentityRef | None = None
-    variables: Annotated[msgspec.Raw, rule(type="object", minProperties=1, maxProperties=256)] = (
-        NO_JSON
-    )
-    """Variables of the module, by name."""
-    variables_from: Annotated[list[VariablesSource], rule(minItems=1, maxItems=16, **ATOMIC)] = (
-        msgspec.field(default_factory=list)
-    )
-    """Sources of further variables; later ones win, spec.variables wins over all."""
-    jobs: JobPolicy | None = None
     control_plane_endpoint: ControlPlaneEndpoint | None = None
     """Left out, it is taken from the module's output."""
     drift: ClusterDrift | None = None
@@ -219,10 +235,6 @@ class TerraformClusterSpec(Part):
     change."""
     max_active_jobs: Annotated[int, rule(minimum=1)] = 0
     """Limit of running Jobs of the cluster, its machines and its pools together."""
-    deletion_policy: DeletionPolicy | None = None
-    """What becomes of the infrastructure when the object is deleted; Destroy when it is not set."""
-    adopt_retained_state: bool = False
-    """Take over the Terraform state that an earlier object of this name left."""
     defaults: ClusterDefaults | None = None
 
 
@@ -244,7 +256,7 @@ class TerraformClusterStatus(CommonStatus):
     pending_plan_ref: PendingPlanRef | None = None
 
 
-class TerraformCluster(ApiObject, kw_only=True):
+class TerraformCluster(TerraformObject, kw_only=True):
     """The infrastructure of one Cluster."""
 
     # Not a rule of the spec: a cluster template holds the same spec and may do without.

@@ -1,15 +1,15 @@
 """The reconcile pass: one module per step (reconcile.md: Order of a pass).
 
-`reconcile_cluster(key, env)` is one pass of a `TerraformCluster`; `oneshot.evaluate` tells what the
-next one would decide. `Env` holds everything a pass works with.
+`reconcile(kind, key, env)` is one pass of an object; `oneshot.evaluate` tells what the next one
+would decide. `Env` holds everything a pass works with.
 """
 
 from captfctl.reconcile.cache import CacheReader, DoorCache
-from captfctl.reconcile.cluster import reconcile_cluster
 from captfctl.reconcile.env import Env
 from captfctl.reconcile.events import DoorRecorder, NoRecorder, Recorder
 from captfctl.reconcile.metrics import Gauges, Metrics, NoMetrics
 from captfctl.reconcile.oneshot import Evaluation, evaluate
+from captfctl.reconcile.passes import reconcile
 from captfctl.reconcile.sweep import managed_namespaces, sweep
 
 __all__ = [
@@ -25,6 +25,6 @@ __all__ = [
     "Recorder",
     "evaluate",
     "managed_namespaces",
-    "reconcile_cluster",
+    "reconcile",
     "sweep",
 ]

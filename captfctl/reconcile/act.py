@@ -2,13 +2,12 @@
 (reconcile.md: Starting the decided operation)."""
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from captfctl.cluster.door import find
 from captfctl.cluster.errors import NamespaceTerminating
-from captfctl.controller import Result
-from captfctl.decide import Decision, Reason, constants, explain, jitter
+from captfctl.decide import Reason, constants, explain, jitter
 from captfctl.decide.duration import to_seconds
 from captfctl.model import names
 from captfctl.model.conditions import FALSE, ConditionValue, Type
@@ -28,6 +27,7 @@ from captfctl.reconcile import credentials, provisioning, state_step
 from captfctl.reconcile.active import CONDITION_OF
 from captfctl.reconcile.context import Pass
 from captfctl.reconcile.finish import finish
+from captfctl.reconcile.known import Decided, Ended, Known, StateView
 from captfctl.reconcile.rendering import Rendered, render_run
 from captfctl.runs.slots import SlotLimits, slot_wait
 from captfctl.runs.start import Deferred
@@ -40,42 +40,45 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """Why a due Job does not start now. `value` is for the condition `kind`; None leaves it."""
+    """Why a due Job does not start now. `value` is for the condition `kind`; None leaves it.
+    `error` is worth trying again. `inputs_bytes` is the size of inputs that are too large."""
 
     requeue: timedelta
     kind: Type = Type.APPLY_JOB_SUCCEEDED
     value: ConditionValue | None = None
+    error: Exception | None = None
+    inputs_bytes: int = 0
 
 
-def run_job(p: Pass, decision: Decision) -> Result:
+def run_job(p: Pass, decided: Decided, op: Op) -> Ended:
     """Start the decided Job, or say what it waits for."""
-    ready = prepare(p, decision)
+    ready = prepare(p, decided, op)
     if isinstance(ready, Obstacle):
-        return _wait(p, ready)
+        return _wait(p, decided.known, ready)
     try:
-        return _start(p, decision, ready)
+        return _start(p, decided, ready)
     except NamespaceTerminating:
-        return _wait(p, _namespace_terminating(p, ready.run.op))
+        return _wait(p, decided.known, _namespace_terminating(p, op))
 
 
-def prepare(p: Pass, decision: Decision) -> Rendered | Obstacle:
+def prepare(p: Pass, decided: Decided, op: Op) -> Rendered | Obstacle:
     """Every check before a Job, in order. The last waits for a Job slot and takes the leases."""
-    op = decision.op
-    assert op is not None
+    failed = credentials.prepare(p) if p.deleting else decided.known.credentials_error
     try:
-        ready = _check(p, decision, op)
+        ready = _check(p, decided, op)
     except NamespaceTerminating:
         return _namespace_terminating(p, op)
-    if isinstance(ready, Obstacle) and _for_ever(p, ready):
-        return _namespace_terminating(p, op)
-    if p.deleting:
-        p.credentials_error = None  # it is in the conditions; the deletion only waits
+    if isinstance(ready, Obstacle):
+        if _for_ever(p, ready, failed):
+            return _namespace_terminating(p, op)
+        if not p.deleting:  # else it is in the conditions, and the deletion only waits
+            return replace(ready, error=failed)
     return ready
 
 
-def _for_ever(p: Pass, obstacle: Obstacle) -> bool:
+def _for_ever(p: Pass, obstacle: Obstacle, failed: Exception | None) -> bool:
     """Whether nobody can put right what the Job lacks, because the namespace is being deleted."""
-    if isinstance(p.credentials_error, NamespaceTerminating):
+    if isinstance(failed, NamespaceTerminating):
         return True
     waits = obstacle.value is not None and isinstance(obstacle.value.reason, WaitReason)
     if waits or not p.deleting:
@@ -85,7 +88,7 @@ def _for_ever(p: Pass, obstacle: Obstacle) -> bool:
 
 
 def _namespace_terminating(p: Pass, op: Op) -> Obstacle:
-    p.credentials_error = None  # nothing that is tried again would help
+    """Nothing that is tried again would help."""
     text = f"namespace {p.owner.namespace} is being deleted, so no Job can be created in it"
     if p.deleting:
         secret = names.state_secret(p.owner.suffix)
@@ -100,24 +103,27 @@ def _namespace_terminating(p: Pass, op: Op) -> Obstacle:
     return Obstacle(constants.GATE_REQUEUE, CONDITION_OF[op], value)
 
 
-def _check(p: Pass, decision: Decision, op: Op) -> Rendered | Obstacle:
-    if p.deleting:
-        credentials.prepare(p)
-    obstacle = _permission(p, op) or _dependencies(p) or _policy(p, op)
+def _check(p: Pass, decided: Decided, op: Op) -> Rendered | Obstacle:
+    obstacle = _permission(p, op) or _dependencies(p, decided.known) or _policy(p, op)
     if obstacle is not None:
         return obstacle
-    rendered = _render(p, decision)
+    rendered = _render(p, decided, op)
     if isinstance(rendered, Obstacle):
         return rendered
     return _slot(p, rendered) or _leases(p, rendered) or rendered
 
 
-def _wait(p: Pass, obstacle: Obstacle) -> Result:
+def _wait(p: Pass, known: Known, obstacle: Obstacle) -> Ended:
+    known = replace(
+        known,
+        credentials_error=obstacle.error,
+        inputs_bytes=obstacle.inputs_bytes or known.inputs_bytes,
+    )
     value = obstacle.value
     own = value if obstacle.kind is Type.APPLY_JOB_SUCCEEDED else None
     if value is not None and own is None:
         p.set(obstacle.kind, value)
-    return finish(p, obstacle.requeue, own)
+    return finish(p, known, obstacle.requeue, own)
 
 
 def _permission(p: Pass, op: Op) -> Obstacle | None:
@@ -142,8 +148,8 @@ def _permission(p: Pass, op: Op) -> Obstacle | None:
     return Obstacle(constants.GATE_REQUEUE)
 
 
-def _dependencies(p: Pass) -> Obstacle | None:
-    if p.deleting or p.inputs.gate is None:
+def _dependencies(p: Pass, known: Known) -> Obstacle | None:
+    if p.deleting or known.inputs.gate is None:
         return None
     return Obstacle(constants.GATE_REQUEUE)
 
@@ -173,17 +179,15 @@ def _waiting(p: Pass, op: Op, wait: Wait, requeue: timedelta) -> Obstacle:
     return Obstacle(requeue, kind, wait.reason.says(wait.message))
 
 
-def _render(p: Pass, decision: Decision) -> Rendered | Obstacle:
+def _render(p: Pass, decided: Decided, op: Op) -> Rendered | Obstacle:
     try:
-        rendered = render_run(p, decision)
+        rendered = render_run(p, decided, op)
     except InputsTooLarge as problem:
-        p.inputs_bytes = problem.size
-        return Obstacle(
-            constants.RETRY_MAX, value=ApplyJobSucceeded.INPUTS_TOO_LARGE.says(str(problem))
-        )
+        value = ApplyJobSucceeded.INPUTS_TOO_LARGE.says(str(problem))
+        return Obstacle(constants.RETRY_MAX, value=value, inputs_bytes=problem.size)
     if rendered is not None:
         return rendered
-    if decision.op is Op.DESTROY:
+    if op is Op.DESTROY:
         text = (
             "nothing to destroy with: the Secrets with the durable and the applied inputs are "
             "missing and the current inputs cannot be built; restore the Secrets, or set "
@@ -201,14 +205,14 @@ def _leases(p: Pass, rendered: Rendered) -> Obstacle | None:
     return _waiting(p, spec.op, wait, constants.GATE_REQUEUE) if wait is not None else None
 
 
-def _start(p: Pass, decision: Decision, rendered: Rendered) -> Result:
-    spec = rendered.run
+def _start(p: Pass, decided: Decided, rendered: Rendered) -> Ended:
+    spec, known = rendered.run, decided.known
     note = state_step.note_of_run(p, spec)
     started = p.env.starter.start(spec.run, p.env.work(spec), lambda: p.hold_moves(note))
     if isinstance(started, Deferred):
         log.info("%s is not started: %s", spec.name, started.why)
-        return finish(p, constants.LAG_REQUEUE)
-    _report_start(p, decision, rendered)
+        return finish(p, known, constants.LAG_REQUEUE)
+    _report_start(p, decided, rendered)
     p.obj.status.active_job = ActiveJob(
         name=spec.name,
         operation=spec.op,
@@ -216,20 +220,21 @@ def _start(p: Pass, decision: Decision, rendered: Rendered) -> Result:
         start_time=whole_seconds(p.env.clock.now()),
     )
     if spec.op is Op.APPLY:
-        p.running_apply = spec.name
+        known = replace(known, running_apply=spec.name)
         if not p.provisioned:
             provisioning.started(p, spec.name)
-    return finish(p, constants.ACTIVE_JOB_REQUEUE)
+    return finish(p, known, constants.ACTIVE_JOB_REQUEUE)
 
 
-def _report_start(p: Pass, decision: Decision, rendered: Rendered) -> None:
+def _report_start(p: Pass, decided: Decided, rendered: Rendered) -> None:
+    decision, known = decided.decision, decided.known
     run, job = rendered.run, rendered.run.name
     text = f"{run.op} attempt {run.attempt} with image {run.image}: {explain(decision)}"
     if wanted := rendered.images.instead_of:
         text += f"; a fallback: image {wanted} cannot be pulled"
     p.record(EventReason.JOB_CREATED.says(text, job=job))
     if run.force_unlock:
-        lock = p.kept.lock
+        lock = known.books.lock
         holder = lock.who if lock and lock.who else "unknown"
         text = f"the run removes the state lock {run.force_unlock} of {holder}, which is gone"
         p.record(EventReason.FORCE_UNLOCKED.says(text, job=job))
@@ -237,19 +242,19 @@ def _report_start(p: Pass, decision: Decision, rendered: Rendered) -> None:
     if run.op not in (Op.APPLY, Op.PLAN) and not rendered.images.pinned:
         text = f"image {run.image} runs by its tag: no digest of it is recorded"
         p.record(EventReason.DIGEST_UNKNOWN.says(text, job=job))
-    _report_mismatch(p, rendered, job)
+    _report_mismatch(p, rendered, decided.state, job)
     if decision.reason is Reason.INPUTS_CHANGED and not decision.plan:
         p.env.metrics.inputs_changed(p.kind)
-        text = f"the inputs changed to {p.inputs.hash}"
+        text = f"the inputs changed to {known.inputs.hash}"
         p.record(EventReason.INPUTS_CHANGED.says(text, job=job))
     if run.drift_remediation:
         text = f"Job {job} corrects the drift that was found"
         p.record(EventReason.DRIFT_REMEDIATION_STARTED.says(text, job=job))
 
 
-def _report_mismatch(p: Pass, rendered: Rendered, job: str) -> None:
-    record, state = rendered.record, p.state
-    if record is None or state is None or not state.inputs_hash:
+def _report_mismatch(p: Pass, rendered: Rendered, state: StateView, job: str) -> None:
+    record = rendered.record
+    if record is None or not state.inputs_hash:
         return
     if record.inputs_hash != state.inputs_hash:
         text = (

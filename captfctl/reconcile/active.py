@@ -1,10 +1,9 @@
 """The Job that runs now, or is no longer there (reconcile.md: The run branch)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from captfctl.cluster.door import find
-from captfctl.controller import Result
 from captfctl.decide import constants
 from captfctl.model import keys
 from captfctl.model.conditions import Type
@@ -18,6 +17,7 @@ from captfctl.reconcile import provisioning
 from captfctl.reconcile.context import Pass
 from captfctl.reconcile.finish import finish
 from captfctl.reconcile.images import fallback_image
+from captfctl.reconcile.known import Ended, Known
 from captfctl.runs.jobs import created_at
 from captfctl.runs.lag import Lag, check_lag
 from captfctl.runs.stuck import (
@@ -51,18 +51,19 @@ class Unstartable:
     message: str = ""
 
 
-def watch(p: Pass, job: Job) -> Result:
+def watch(p: Pass, known: Known, job: Job) -> Ended:
     """Wait for it, unless it can never start. Nothing is decided meanwhile."""
-    stuck = remove_if_stuck(p, job)
+    stuck = remove_if_stuck(p, known, job)
     if stuck is not None and stuck.removed:
-        return finish(p, constants.STUCK_JOB_REQUEUE)
-    if not show(p, job):
-        return finish(p, constants.LAG_REQUEUE)
+        return finish(p, known, constants.STUCK_JOB_REQUEUE)
+    shown = show(p, known, job)
+    if shown is None:
+        return finish(p, known, constants.LAG_REQUEUE)
     apply_condition = None
     op = op_of(job)
     if stuck is not None and op is not None and CONDITION_OF[op] is Type.APPLY_JOB_SUCCEEDED:
         apply_condition = JobFailure.IMAGE_PULL_FAILED.says(stuck.message)
-    return finish(p, _look_again(p, job), apply_condition)
+    return finish(p, shown, _look_again(p, job), apply_condition)
 
 
 def _look_again(p: Pass, job: Job) -> timedelta:
@@ -77,18 +78,18 @@ def _look_again(p: Pass, job: Job) -> timedelta:
     return min(max(age, constants.UNSTARTED_JOB_REQUEUE), constants.ACTIVE_JOB_REQUEUE)
 
 
-def remove_if_stuck(p: Pass, job: Job) -> Unstartable | None:
+def remove_if_stuck(p: Pass, known: Known, job: Job) -> Unstartable | None:
     """Delete the Job when it can never start; None when nothing keeps it from starting."""
     door = p.env.door
     stuck = find_stuck(door, p.now, job, provided=lambda: has_run_secret(door, job))
     if stuck is None:
         return None
     if stuck.kind is StuckKind.IMAGE_PULL:
-        return _unpullable(p, job, stuck)
+        return _unpullable(p, known, job, stuck)
     return _remove(p, job, EventReason.STUCK_JOB_DELETED, stuck.message)
 
 
-def _unpullable(p: Pass, job: Job, stuck: Stuck) -> Unstartable | None:
+def _unpullable(p: Pass, known: Known, job: Job, stuck: Stuck) -> Unstartable | None:
     """Another image where the operation may run one. An apply or plan is never touched: it must
     run the image that the spec names. A paused object's Job goes, as it would hold a move."""
     op = op_of(job)
@@ -96,8 +97,8 @@ def _unpullable(p: Pass, job: Job, stuck: Stuck) -> Unstartable | None:
         return None
     replaceable = op in REPLACEABLE
     if replaceable and stuck.absent:
-        image = fallback_image(p.obj, p.records, op)
-        instead = image_instead(p.env.door, p.owner, p.records, job, image, p.now)
+        image = fallback_image(p.obj, known.records, op)
+        instead = image_instead(p.env.door, p.owner, known.records, job, image, p.now)
         if instead:
             text = (
                 f"image {main_image(job)} cannot be pulled ({stuck.problem}): Job "
@@ -116,16 +117,16 @@ def _remove(p: Pass, job: Job, reason: EventReason, text: str) -> Unstartable | 
     return Unstartable(removed=True, message=text)
 
 
-def show(p: Pass, job: Job) -> bool:
+def show(p: Pass, known: Known, job: Job) -> Known | None:
     """Hold a move, and mirror the Job into `status.activeJob`.
 
-    False, and nothing is done: the cache is behind, the Job is gone. Naming one that was deleted
+    None, and nothing is done: the cache is behind, the Job is gone. Naming one that was deleted
     on purpose would make it an apply that vanished, which nobody dares to repeat.
     """
     meta = job.metadata
     shown = p.obj.status.active_job
     if (shown is None or shown.name != meta.name) and not _exists(p, job):
-        return False
+        return None
     p.obj.metadata.annotations.setdefault(keys.BLOCK_MOVE, keys.TRUE)
     attempt = meta.labels.get(keys.ATTEMPT, "")
     p.obj.status.active_job = ActiveJob(
@@ -134,11 +135,11 @@ def show(p: Pass, job: Job) -> bool:
         attempt=int(attempt) if attempt.isascii() and attempt.isdigit() else 0,
         start_time=job.status.start_time or meta.creation_timestamp,
     )
-    if op_of(job) is Op.APPLY:
-        p.running_apply = meta.name
-        if not p.provisioned:
-            provisioning.running(p, job)
-    return True
+    if op_of(job) is not Op.APPLY:
+        return known
+    if not p.provisioned:
+        provisioning.running(p, job)
+    return replace(known, running_apply=meta.name)
 
 
 def _exists(p: Pass, job: Job) -> bool:
@@ -146,36 +147,36 @@ def _exists(p: Pass, job: Job) -> bool:
     return live is not None and live.metadata.uid == job.metadata.uid
 
 
-def settle(p: Pass) -> bool:
+def settle(p: Pass, known: Known) -> Known | None:
     """Nothing runs any more: record an apply that vanished, let moves through.
 
-    False: the cache is behind the server, and nothing may be concluded from it.
+    None: the cache is behind the server, and nothing may be concluded from it.
     """
     shown = p.obj.status.active_job
     lag = check_lag(
         p.env.door,
         p.env.leases,
         p.owner,
-        listed=[job.metadata.name for job in p.kept.jobs],
+        listed=[job.metadata.name for job in known.books.jobs],
         active_job=shown.name if shown else "",
         block_move=keys.BLOCK_MOVE in p.obj.metadata.annotations,
         deleting=p.deleting,
     )
     if lag is Lag.LAGGING:
-        return False
+        return None
     if lag is Lag.GONE and shown is not None and shown.operation is Op.APPLY:
-        _record_vanished(p, shown.name)
+        known = _record_vanished(p, known, shown.name)
     p.obj.metadata.annotations.pop(keys.BLOCK_MOVE, None)
     p.obj.status.active_job = None
-    return True
+    return known
 
 
-def _record_vanished(p: Pass, job: str) -> None:
+def _record_vanished(p: Pass, known: Known, job: str) -> Known:
     """An apply that nobody saw finish may have changed anything
     (state.md: Applies that ended without telling)."""
-    if p.records.attempt is None:
-        return
+    if known.records.attempt is None:
+        return known
     p.confirm()  # it may have been taken off `status.activeJob` on purpose, before it was deleted
     record_interrupted(p.env.door, p.owner, job)
     mark_may_have_applied(p.env.door, p.owner, job)
-    p.records = read_records(p.env.door, p.owner)
+    return replace(known, records=read_records(p.env.door, p.owner))

@@ -6,14 +6,15 @@ from captfctl.model.ops import Op
 from captfctl.model.reasons import RestoreJobSucceeded
 from captfctl.model.status import SourceStatus
 from captfctl.reconcile.context import Pass
+from captfctl.reconcile.known import Found, Known
 from captfctl.terraform.books.bookkeeping import Bookkeeping, BooksInput, keep_books
+from captfctl.terraform.state.records import Records
 
 
-def keep(p: Pass) -> Bookkeeping:
+def keep(p: Pass, found: Found) -> Known:
     """Read, count and prune; set the conditions that follow, except `ApplyJobSucceeded`, which is
     decided at the end of the pass."""
-    books = keep_books(p.env.door, p.jobs, p.env.leases, _given(p))
-    p.books, p.records = books, books.records
+    books = keep_books(p.env.door, found.jobs, p.env.leases, _given(p, found))
     p.record(*books.notes)
     for run in books.counted:
         p.env.metrics.run_finished(p.kind, run)
@@ -28,7 +29,12 @@ def keep(p: Pass) -> Bookkeeping:
         p.conditions.remove(Type.RESTORE_JOB_SUCCEEDED)
     _restore_request(p, books)
     _status(p, books)
-    return books
+    return Known(books=books, records=books.records, inputs_bytes=_size(found.records))
+
+
+def _size(records: Records) -> int:
+    record = records.attempt or records.applied
+    return sum(len(data) for data in record.files.values()) if record else 0
 
 
 def _restore_request(p: Pass, books: Bookkeeping) -> None:
@@ -44,16 +50,16 @@ def _restore_request(p: Pass, books: Bookkeeping) -> None:
         p.conditions.remove(Type.RESTORE_JOB_SUCCEEDED)
 
 
-def _given(p: Pass) -> BooksInput:
+def _given(p: Pass, found: Found) -> BooksInput:
     return BooksInput(
         owner=p.owner,
         status=p.obj.status,
-        records=p.records,
+        records=found.records,
         policy=p.policy,
         drift_action=p.config.drift_action,
         deleting=p.deleting,
         paused=p.paused,
-        lock=p.lock,
+        lock=found.lock,
     )
 
 

@@ -1,11 +1,11 @@
 """Cached reads: what a pass may see a moment late (reconcile.md: Cached and live reads).
 
-What must be true now is read through the door instead. A `TerraformCluster` handed out here is the
-caller's own; everything else may be shared and must be copied before it is changed.
+What must be true now is read through the door instead. An object of our kinds handed out here is
+the caller's own; everything else may be shared and must be copied before it is changed.
 """
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from captfctl.cluster.door import Door, find
 from captfctl.model import keys
@@ -14,6 +14,7 @@ from captfctl.model.core import Lease, RoleBinding, ServiceAccount
 from captfctl.model.identity import TerraformClusterIdentity
 from captfctl.model.meta import ApiObject, PartialObject
 from captfctl.model.owner import Owner
+from captfctl.model.resource import Resource
 from captfctl.model.resources import (
     CLUSTERS,
     CONFIG_MAPS,
@@ -22,20 +23,21 @@ from captfctl.model.resources import (
     SECRETS,
     SERVICE_ACCOUNTS,
     TERRAFORM_CLUSTER_IDENTITIES,
-    TERRAFORM_CLUSTERS,
 )
-from captfctl.model.terraform import TerraformCluster
+from captfctl.model.terraform import TerraformObject
 from captfctl.runs.reader import DoorJobs, JobsReader
 from captfctl.terraform.contract.variables import SourceKind
 from captfctl.terraform.state.lock import find_lock
 from captfctl.terraform.state.reader import state_selector
 
+T = TypeVar("T")
+
 
 class CacheReader(JobsReader, Protocol):
     """Jobs (see `JobsReader`) and single objects; None is the answer for one that is not there."""
 
-    def terraform_cluster(self, namespace: str, name: str) -> TerraformCluster | None:
-        """The object, the caller's own."""
+    def own(self, resource: Resource[T], namespace: str, name: str) -> T | None:
+        """An object of one of our kinds, the caller's own."""
         ...
 
     def cluster(self, namespace: str, name: str) -> Cluster | None:
@@ -78,7 +80,7 @@ class CacheReader(JobsReader, Protocol):
         """The identities of whose copies in its namespace the owner is named as a user."""
         ...
 
-    def wrote(self, obj: TerraformCluster) -> None:
+    def wrote(self, obj: TerraformObject) -> None:
         """Take note of a version this process wrote: later reads are not older than it."""
         ...
 
@@ -90,8 +92,8 @@ class DoorCache(DoorJobs):
         super().__init__(door)
         self._source = door
 
-    def terraform_cluster(self, namespace: str, name: str) -> TerraformCluster | None:
-        return find(self._source, TERRAFORM_CLUSTERS, namespace, name)
+    def own(self, resource: Resource[T], namespace: str, name: str) -> T | None:
+        return find(self._source, resource, namespace, name)
 
     def cluster(self, namespace: str, name: str) -> Cluster | None:
         return find(self._source, CLUSTERS, namespace, name)
@@ -131,7 +133,7 @@ class DoorCache(DoorJobs):
         found = self._source.list(SECRETS.metadata_only(), owner.namespace, labels=marked).items
         return [copied_identity(s) for s in found if owner.uid in users_of_copy(s)]
 
-    def wrote(self, obj: TerraformCluster) -> None:
+    def wrote(self, obj: TerraformObject) -> None:
         pass
 
 

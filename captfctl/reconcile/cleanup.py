@@ -3,12 +3,12 @@
 from collections.abc import Callable
 
 from captfctl.cluster.errors import Conflict
-from captfctl.controller import Result
 from captfctl.decide import constants
 from captfctl.model.events import EventReason
 from captfctl.reconcile import credentials
 from captfctl.reconcile.context import DecideAgain, Pass
 from captfctl.reconcile.finish import finish
+from captfctl.reconcile.known import Ended, Known
 from captfctl.reconcile.retain import retain
 from captfctl.terraform.state.cleanup import (
     delete_leases,
@@ -18,7 +18,7 @@ from captfctl.terraform.state.cleanup import (
 )
 
 
-def destroyed(p: Pass) -> Result:
+def destroyed(p: Pass, known: Known) -> Ended:
     """The destroy succeeded: everything that described the infrastructure goes."""
 
     def steps() -> None:
@@ -26,21 +26,23 @@ def destroyed(p: Pass) -> Result:
         p.later.append(EventReason.DESTROYED.says("the infrastructure is destroyed"))
         _say_removed(p, "finalizer removed after the destroy")
 
-    return _clean_up(p, steps)
+    return _clean_up(p, known, steps)
 
 
-def nothing_to_destroy(p: Pass) -> Result:
+def nothing_to_destroy(p: Pass, known: Known) -> Ended:
     """Nothing was ever created, or all of it is gone."""
-    what = "its state has no resources" if p.state and p.state.state else "there is no state"
+    what = (
+        "its state has no resources" if known.state and known.state.state else "there is no state"
+    )
 
     def steps() -> None:
         _remove_everything(p)
         _say_removed(p, f"finalizer removed: {what}, so nothing was destroyed")
 
-    return _clean_up(p, steps)
+    return _clean_up(p, known, steps)
 
 
-def retained(p: Pass) -> Result:
+def retained(p: Pass, known: Known) -> Ended:
     """`deletionPolicy: Retain`: the infrastructure stays, and its state with it."""
 
     def steps() -> None:
@@ -48,10 +50,10 @@ def retained(p: Pass) -> Result:
         text = f"nothing was destroyed; {kept}"
         p.later.append(EventReason.INFRASTRUCTURE_RETAINED.says(text))
 
-    return _clean_up(p, steps)
+    return _clean_up(p, known, steps)
 
 
-def released(p: Pass, uid: str) -> Result:
+def released(p: Pass, known: Known, uid: str) -> Ended:
     """The Secrets of this object's names belong to an earlier object: they stay untouched."""
 
     def steps() -> None:
@@ -59,16 +61,16 @@ def released(p: Pass, uid: str) -> Result:
         delete_leases(p.env.door, p.owner)
         _say_removed(p, f"finalizer removed: the state belongs to an earlier object, UID {uid}")
 
-    return _clean_up(p, steps)
+    return _clean_up(p, known, steps)
 
 
-def _clean_up(p: Pass, steps: Callable[[], None]) -> Result:
+def _clean_up(p: Pass, known: Known, steps: Callable[[], None]) -> Ended:
     if p.env.leases.run_lease_live(p.owner):
-        return finish(p, constants.LAG_REQUEUE)
+        return finish(p, known, constants.LAG_REQUEUE)
     steps()
     _leave_copies(p)
     p.drop_finalizer()
-    return finish(p)
+    return finish(p, known)
 
 
 def _remove_everything(p: Pass) -> None:

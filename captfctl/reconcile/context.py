@@ -1,83 +1,47 @@
-"""One pass of one object: what it read, what it learned, and what it will write
+"""One pass of one object: the object as the pass changes it, and how that is written
 (reconcile.md: Writes of a pass)."""
 
-import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import cached_property
 
 from captfctl.cluster.door import find
 from captfctl.cluster.errors import Conflict, NotFound
-from captfctl.decide import Nanoseconds
 from captfctl.model import keys
 from captfctl.model.conditions import Conditions, ConditionValue, Type
-from captfctl.model.core import Job
 from captfctl.model.events import Note
-from captfctl.model.kinds import CLUSTER
 from captfctl.model.meta import Condition
-from captfctl.model.resources import CLUSTERS, TERRAFORM_CLUSTERS
+from captfctl.model.owner import Owner
+from captfctl.model.resources import CLUSTERS
 from captfctl.model.status import Initialization
-from captfctl.model.terraform import JobPolicy, TerraformCluster
-from captfctl.reconcile import settled
+from captfctl.model.terraform import JobPolicy, TerraformObject
 from captfctl.reconcile.env import Env
 from captfctl.reconcile.identity import Identity
-from captfctl.reconcile.owners import KIND, OwnerLookup, owner_of
+from captfctl.reconcile.kinds import KindRules, effective
 from captfctl.reconcile.patch import document, merge_patch
-from captfctl.terraform.books.bookkeeping import Bookkeeping
-from captfctl.terraform.contract.effective import ClusterConfig, Flags, cluster_config
-from captfctl.terraform.contract.values import ClusterInputs
-from captfctl.terraform.contract.variables import UserVariables
-from captfctl.terraform.state.lock import StateLock
-from captfctl.terraform.state.reader import State, Unreadable
-from captfctl.terraform.state.records import Records
+from captfctl.terraform.contract.effective import Config
 
-log = logging.getLogger(__name__)
-
-Change = Callable[[TerraformCluster], None]
+Change = Callable[[TerraformObject], None]
 
 
-def _block_move(obj: TerraformCluster) -> None:
+def _block_move(obj: TerraformObject) -> None:
     obj.metadata.annotations.setdefault(keys.BLOCK_MOVE, keys.TRUE)
 
 
-def _allow_move(obj: TerraformCluster) -> None:
+def _allow_move(obj: TerraformObject) -> None:
     obj.metadata.annotations.pop(keys.BLOCK_MOVE, None)
 
 
-def _unchanged(obj: TerraformCluster) -> None:
+def _unchanged(obj: TerraformObject) -> None:
     """For a start that has nothing to note on the object."""
 
 
-def _unlist_job(obj: TerraformCluster) -> None:
+def _unlist_job(obj: TerraformObject) -> None:
     obj.status.active_job = None
 
 
 class DecideAgain(Exception):
     """The pass cannot go on from what it read: end it without an error and without marking Jobs as
     read, and look again in 5 s (reconcile.md: Order of a pass)."""
-
-
-@dataclass(frozen=True, slots=True)
-class StateView:
-    """The state as this pass found it. `held`: no Job may run except a requested restore."""
-
-    state: State | None
-    held: bool = False
-
-    @property
-    def inputs_hash(self) -> str:
-        """The hash recorded on the state; empty when there is none."""
-        return self.state.inputs_hash if self.state else ""
-
-
-@dataclass(frozen=True, slots=True)
-class Inputs:
-    """What the object would be applied with now, or the gate that keeps it from being known."""
-
-    gate: ConditionValue | None = None
-    values: ClusterInputs | None = None
-    variables: UserVariables | None = None
-    hash: str = ""
 
 
 class Pass:
@@ -88,35 +52,24 @@ class Pass:
     version that was read: a pass that worked on an outdated object writes nothing.
     """
 
-    kind = KIND
-
-    def __init__(
-        self, env: Env, obj: TerraformCluster, lookup: OwnerLookup, observed: bytes | None
-    ) -> None:
+    def __init__(self, env: Env, rules: KindRules, owner: Owner) -> None:
+        obj = rules.obj
         self.env = env
-        self.observed = observed  # see `settled.observe`
-        self.idle: Nanoseconds | None = None  # for how long nothing is due; None: not settled
         self.now = env.clock.now()
+        self.rules = rules
         self.obj = obj
-        self.stored = TERRAFORM_CLUSTERS.copy(obj)
-        self.lookup = lookup
+        self.stored: TerraformObject = rules.resource.copy(obj)
+        self.owner = owner
         self.paused = False
-        self.records = Records()
-        self.jobs: Sequence[Job] = ()  # as cached before anything was read
-        self.lock: StateLock | None = None  # where it could be read first
-        self.state_read: State | Unreadable | None = None  # where it could be read with the records
-        self.books: Bookkeeping | None = None
-        self.state: StateView | None = None  # None: not read in this pass
-        self.inputs = Inputs()
-        self.running_apply = ""
-        self.inputs_bytes = 0
-        self.awaiting_approval: str | None = None  # None: nothing was decided in this pass
         self.let_go = False
         self.later: list[Note] = []  # events that are true only once the pass is written
-        self.credentials_error: Exception | None = None
         self.before: list[Condition] = list(obj.status.conditions)
         self.conditions = Conditions(obj.status.conditions, self.now, obj.metadata.generation)
-        self.owner = owner_of(obj, lookup)
+
+    @property
+    def kind(self) -> str:
+        """The name of the object's kind."""
+        return self.rules.kind.name
 
     @property
     def deleting(self) -> bool:
@@ -139,26 +92,14 @@ class Pass:
         return self.config.jobs
 
     @cached_property
-    def config(self) -> ClusterConfig:
-        """The effective configuration: a cluster inherits nothing
-        (api.md: Effective configuration)."""
-        settings = self.env.settings
-        flags = Flags(
-            drift_interval=settings.drift_default_interval,
-            max_active_jobs=settings.cluster_max_active_jobs,
-        )
-        return cluster_config(self.obj, flags)
-
-    @property
-    def kept(self) -> Bookkeeping:
-        """The bookkeeping of this pass, which every step after it relies on."""
-        assert self.books is not None
-        return self.books
+    def config(self) -> Config:
+        """The effective configuration (api.md: Effective configuration)."""
+        return effective(self.rules, self.env.settings)
 
     @property
     def identity(self) -> Identity:
-        """The credentials that the object names."""
-        return Identity.of(self.obj.spec.identity_ref)
+        """The credentials of the object's runs."""
+        return Identity.of(self.config.identity)
 
     def record(self, *notes: Note) -> None:
         """Post events about the object."""
@@ -171,17 +112,17 @@ class Pass:
 
     def has_finalizer(self) -> bool:
         """Whether our finalizer holds the object."""
-        return CLUSTER.finalizer in self.obj.metadata.finalizers
+        return self.rules.kind.finalizer in self.obj.metadata.finalizers
 
     def drop_finalizer(self) -> None:
         """Let the object go; takes effect with the next write of its metadata."""
         self.let_go = True
-        finalizers = self.obj.metadata.finalizers
-        self.obj.metadata.finalizers = [f for f in finalizers if f != CLUSTER.finalizer]
+        meta, ours = self.obj.metadata, self.rules.kind.finalizer
+        meta.finalizers = [finalizer for finalizer in meta.finalizers if finalizer != ours]
 
     def write_now(self, change: Change, *, status: bool = False) -> None:
         """Make one change on the server now. Raises `Conflict` on an outdated object."""
-        target = TERRAFORM_CLUSTERS.copy(self.stored)
+        target = self.rules.resource.copy(self.stored)
         change(target)
         patch = merge_patch(document(self.stored), document(target))
         if patch:
@@ -195,7 +136,6 @@ class Pass:
         finalizer goes last, because nothing can be written after it.
         """
         self.obj.status.conditions = self.conditions.list()
-        self._settle()
         if self.obj == self.stored:
             return
         patch = merge_patch(document(self.stored), document(self.obj))
@@ -226,19 +166,10 @@ class Pass:
         self.obj.status.conditions = self.conditions.list()
         return merge_patch(document(self.stored), document(self.obj)).get("status")
 
-    def _settle(self) -> None:
-        state = self.state.state if self.state else None
-        if self.observed is None or self.idle is None or state is None:
-            return
-        sizes = settled.Sizes(state.resources, state.bytes, self.inputs_bytes)
-        self.obj.status.settled = settled.settle(
-            self.obj, self.observed, self.idle, self.now, sizes
-        )
-
     def confirm(self) -> None:
         """Read live that the object is still the one this pass read. Raises `Conflict`."""
         meta = self.stored.metadata
-        partial = TERRAFORM_CLUSTERS.metadata_only()
+        partial = self.rules.resource.metadata_only()
         live = self.env.door.get(partial, meta.name, meta.namespace).metadata
         if (live.uid, live.resource_version) != (meta.uid, meta.resource_version):
             raise Conflict(
@@ -254,7 +185,7 @@ class Pass:
         if keys.BLOCK_MOVE in self.stored.metadata.annotations:
             self.confirm()
 
-        def change(obj: TerraformCluster) -> None:
+        def change(obj: TerraformObject) -> None:
             _block_move(obj)
             note(obj)
 
@@ -275,7 +206,7 @@ class Pass:
     def _patch(self, patch: dict[str, object], subresource: str = "") -> None:
         meta = self.stored.metadata
         written = self.env.door.patch(
-            TERRAFORM_CLUSTERS,
+            self.rules.resource,
             meta.name,
             meta.namespace,
             patch,
@@ -284,4 +215,4 @@ class Pass:
         )
         self.stored = written
         self.obj.metadata.resource_version = written.metadata.resource_version
-        self.env.cache.wrote(TERRAFORM_CLUSTERS.copy(written))
+        self.env.cache.wrote(self.rules.resource.copy(written))

@@ -20,19 +20,22 @@ ORDER = (Type.IDENTITY_ALLOWED, Type.CREDENTIALS_MIRRORED, Type.RUNNER_RBAC_READ
 log = logging.getLogger(__name__)
 
 
-def prepare(p: Pass) -> None:
-    """Set the three conditions. What fails is remembered in `credentials_error`, not raised: the
-    object's Jobs then wait, and everything else of the pass goes on."""
+def prepare(p: Pass) -> CaptfError | None:
+    """Set the three conditions. What fails is given back, not raised: the object's Jobs then wait,
+    and everything else of the pass goes on."""
+    failed, rights = _identity(p), _rights(p)
+    return failed or rights
+
+
+def _identity(p: Pass) -> CaptfError | None:
     try:
         verdict = _verdict(p)
     except CaptfError as problem:
         p.conditions.set_reason(IdentityAllowed.IDENTITY_CHECK_FAILED, str(problem))
-        p.credentials_error = problem
-    else:
-        p.conditions.set_reason(verdict.reason, verdict.message)
-        _count_denial(p, verdict)
-        _mirror(p, verdict)
-    _rights(p)
+        return problem
+    p.conditions.set_reason(verdict.reason, verdict.message)
+    _count_denial(p, verdict)
+    return _mirror(p, verdict)
 
 
 def _verdict(p: Pass) -> identities.Verdict:
@@ -74,7 +77,7 @@ def _with_the_copy(p: Pass, found: identities.Verdict) -> identities.Verdict:
     return identities.Verdict(IdentityAllowed.COPY_KEPT, text)
 
 
-def leave_old_copies(p: Pass) -> None:
+def leave_old_copies(p: Pass) -> CaptfError | None:
     """Take the object off the copies of identities that it does not name any more.
 
     Only where none of its Jobs runs, and once the credentials that it names now are there: until
@@ -93,7 +96,8 @@ def leave_old_copies(p: Pass) -> None:
             elif identities.check(p.env.door, identities.Identity(name), p.owner.namespace).revoked:
                 _revoke(p, name, "it may not be used here any more")
     except CaptfError as problem:  # also a conflict: another user came or went
-        p.credentials_error = p.credentials_error or problem
+        return problem
+    return None
 
 
 def leave_copy(p: Pass, identity: str) -> None:
@@ -120,7 +124,7 @@ def _count_denial(p: Pass, verdict: identities.Verdict) -> None:
         p.env.metrics.identity_denied(verdict.reason.metric)
 
 
-def _mirror(p: Pass, verdict: identities.Verdict) -> None:
+def _mirror(p: Pass, verdict: identities.Verdict) -> CaptfError | None:
     try:
         if verdict.source is not None:
             _bring_up_to_date(p, verdict.source)
@@ -132,7 +136,8 @@ def _mirror(p: Pass, verdict: identities.Verdict) -> None:
         p.conditions.set_reason(CredentialsMirrored.MIRROR_FAILED, str(problem))
     except CaptfError as problem:
         p.conditions.set_reason(CredentialsMirrored.MIRROR_FAILED, str(problem))
-        p.credentials_error = problem
+        return problem
+    return None
 
 
 def _nothing_to_copy(p: Pass, verdict: identities.Verdict) -> None:
@@ -159,12 +164,12 @@ def _bring_up_to_date(p: Pass, source: Secret) -> None:
     p.conditions.set_reason(CredentialsMirrored.MIRRORED)
 
 
-def _rights(p: Pass) -> None:
+def _rights(p: Pass) -> CaptfError | None:
     account = service_account(p.policy)
     try:
         refusal = runner_rbac.ensure(p.env.door, p.env.cache, p.owner.namespace, account)
     except CaptfError as problem:
         p.conditions.set_reason(RunnerRBACReady.RBAC_FAILED, str(problem))
-        p.credentials_error = p.credentials_error or problem
-        return
+        return problem
     p.set(Type.RUNNER_RBAC_READY, refusal or RunnerRBACReady.RBAC_READY.says())
+    return None

@@ -1,6 +1,5 @@
 """What a deleting object checks before its state is read (deletion.md: Order of a deletion)."""
 
-from captfctl.controller import Result
 from captfctl.decide import constants
 from captfctl.model.events import EventReason
 from captfctl.model.ops import Op
@@ -8,21 +7,21 @@ from captfctl.model.reasons import DeletionBlocked, StateReadable
 from captfctl.model.terraform import DeletionPolicy
 from captfctl.reconcile import cleanup
 from captfctl.reconcile.context import Pass
-from captfctl.reconcile.dependents import dependents
 from captfctl.reconcile.finish import finish
+from captfctl.reconcile.known import Ended, Known
 from captfctl.reconcile.retain import adopt_retained, drop_own_label, retained_uid
 from captfctl.terraform.state.reader import State, Unreadable
 
 
-def before_state(p: Pass) -> Result | None:
+def before_state(p: Pass, known: Known) -> Ended | None:
     """None: go on to the state. A destroy that succeeded is final, whatever was changed since."""
-    newest = p.kept.newest(Op.DESTROY, Op.APPLY)
+    newest = known.books.newest(Op.DESTROY, Op.APPLY)
     if newest is not None and newest.op is Op.DESTROY and newest.ok:
-        return cleanup.destroyed(p)
-    blocking = dependents(p)
+        return cleanup.destroyed(p, known)
+    blocking = p.rules.dependents(p.env.door)
     if blocking:
         p.conditions.set_reason(DeletionBlocked.DEPENDENTS_EXIST, blocking)
-        return finish(p, constants.GATE_REQUEUE)
+        return finish(p, known, constants.GATE_REQUEUE)
     p.conditions.set_reason(DeletionBlocked.NOT_BLOCKED)
     return None
 
@@ -32,24 +31,24 @@ def retaining(p: Pass) -> bool:
     return p.deleting and p.config.deletion_policy is DeletionPolicy.RETAIN
 
 
-def retained_state(p: Pass, found: State | Unreadable) -> Result | None:
+def retained_state(p: Pass, known: Known, found: State | Unreadable) -> Ended | None:
     """What an earlier object of the name kept is not ours to read, unless we are told to adopt it
     (state.md: Retained state). None: nothing of the kind."""
-    uid = retained_uid(p, found)
+    uid = retained_uid(p, known.records, found)
     if not uid:
         if not retaining(p):
-            drop_own_label(p, found)
+            drop_own_label(p, known.records, found)
         return None
     if p.obj.spec.adopt_retained_state:
         count = adopt_retained(p)
         text = f"{count} Secrets kept by the earlier object {uid} now belong to this one"
         p.record(EventReason.RETAINED_STATE_ADOPTED.says(text))
-        return finish(p, constants.LAG_REQUEUE)
+        return finish(p, known, constants.LAG_REQUEUE)
     if p.deleting:
-        return cleanup.released(p, uid)
+        return cleanup.released(p, known, uid)
     p.conditions.set_reason(
         StateReadable.RETAINED_STATE_FOUND,
         f"Secrets of this object's names were kept by an earlier object, UID {uid}: set "
         "spec.adoptRetainedState to take them over, or delete those Secrets to start afresh",
     )
-    return finish(p, constants.STATE_REQUEUE)
+    return finish(p, known, constants.STATE_REQUEUE)

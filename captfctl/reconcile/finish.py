@@ -3,7 +3,7 @@
 
 from datetime import timedelta
 
-from captfctl.controller import Result
+from captfctl.decide import Nanoseconds
 from captfctl.model import keys
 from captfctl.model.conditions import ConditionValue, Type
 from captfctl.model.ops import Op
@@ -16,6 +16,7 @@ from captfctl.model.reasons import (
 )
 from captfctl.reconcile import provisioning
 from captfctl.reconcile.context import Pass
+from captfctl.reconcile.known import Ended, Known
 from captfctl.terraform.books.results import FinishedRun
 
 NO_REQUEUE = timedelta(0)
@@ -27,30 +28,33 @@ MANUAL_WAIT = (
 
 def finish(
     p: Pass,
+    known: Known,
     requeue: timedelta = NO_REQUEUE,
     apply_condition: ConditionValue | None = None,
-) -> Result:
+    *,
+    idle: Nanoseconds | None = None,
+) -> Ended:
     """Sum up and end the pass. `apply_condition` is what a step knows better than bookkeeping."""
-    sum_up(p, apply_condition)
+    sum_up(p, known, apply_condition)
     if not p.deleting and not p.paused:
-        _inputs_applied(p)
-    return Result(requeue.total_seconds())
+        _inputs_applied(p, known)
+    return Ended(known, requeue, idle)
 
 
-def sum_up(p: Pass, apply_condition: ConditionValue | None = None) -> None:
+def sum_up(p: Pass, known: Known, apply_condition: ConditionValue | None = None) -> None:
     """What a pass knows after bookkeeping, however far it came."""
-    p.set(Type.APPLY_JOB_SUCCEEDED, apply_condition or _apply_condition(p))
+    p.set(Type.APPLY_JOB_SUCCEEDED, apply_condition or _apply_condition(p, known))
     shown = p.obj.status.active_job  # stays where the cache may be behind
     if not p.provisioned and (shown is None or shown.operation is not Op.APPLY):
-        provisioning.none_running(p)
+        provisioning.none_running(p, known)
     p.conditions.summarize_ready(p.provisioned)
 
 
-def last_apply_failed(p: Pass) -> bool:
+def last_apply_failed(known: Known) -> bool:
     """Whether an apply is due because the last one did not get through
     (reconcile.md: When the last apply counts as failed)."""
-    newest = p.kept.newest(Op.APPLY)
-    if p.records.marks.interrupted_apply:
+    newest = known.books.newest(Op.APPLY)
+    if known.records.marks.interrupted_apply:
         return True
     if newest is None or newest.ok:
         return False
@@ -60,45 +64,45 @@ def last_apply_failed(p: Pass) -> bool:
     return annotations.get(keys.DRIFT_REMEDIATION) != keys.TRUE
 
 
-def first_apply_unfinished(p: Pass) -> bool:
+def first_apply_unfinished(p: Pass, known: Known) -> bool:
     """Whether what exists is what applies left that began from nothing and did not get through.
 
     Their retries clean up after themselves: nothing that ever worked can be replaced by them.
     """
-    hashed = p.state is not None and bool(p.state.inputs_hash)
-    return p.records.first_apply_unfinished and not (hashed or p.provisioned)
+    hashed = known.state is not None and bool(known.state.inputs_hash)
+    return known.records.first_apply_unfinished and not (hashed or p.provisioned)
 
 
-def _apply_condition(p: Pass) -> ConditionValue:
+def _apply_condition(p: Pass, known: Known) -> ConditionValue:
     kept = p.conditions[Type.APPLY_JOB_SUCCEEDED]
     if (
         p.paused
         and kept is not None
         and kept.reason == JobFailure.IMAGE_PULL_FAILED
-        and not p.kept.unread
+        and not known.books.unread
     ):
         # Its Job was deleted so that it does not hold a move.
         return ConditionValue.of(kept)
-    if _awaits_approval(p):
+    if _awaits_approval(p, known):
         return ApplyJobSucceeded.PLAN_AWAITING_APPROVAL.says(MANUAL_WAIT)
-    interrupted = p.records.marks.interrupted_apply
+    interrupted = known.records.marks.interrupted_apply
     stops = " and will stop at a plan that deletes or replaces anything"
-    guard = "" if first_apply_unfinished(p) else stops
-    if interrupted and not _answered(p.kept.newest(Op.APPLY), interrupted):
+    guard = "" if first_apply_unfinished(p, known) else stops
+    if interrupted and not _answered(known.books.newest(Op.APPLY), interrupted):
         return ApplyJobSucceeded.APPLY_FAILED.says(
             f"Job {interrupted}: it ended without telling what it applied; an apply of the current "
             f"inputs is due{guard}",
         )
-    return p.kept.apply_condition
+    return known.books.apply_condition
 
 
-def _awaits_approval(p: Pass) -> bool:
+def _awaits_approval(p: Pass, known: Known) -> bool:
     """Where a pass decides nothing, as while a drift check runs, the wait found before goes on."""
-    if p.awaiting_approval is not None:
-        return bool(p.awaiting_approval)
+    if known.awaited is not None:
+        return bool(known.awaited)
     before = next((c for c in p.before if c.type == Type.APPLY_JOB_SUCCEEDED), None)
     waited = before is not None and before.reason == "PlanAwaitingApproval"
-    applied = any(run.op is Op.APPLY for run in p.kept.unread)
+    applied = any(run.op is Op.APPLY for run in known.books.unread)
     return waited and p.config.manual_apply and not (applied or p.deleting)
 
 
@@ -109,8 +113,8 @@ def _answered(newest: FinishedRun | None, interrupted: str) -> bool:
     return newest.job.metadata.annotations.get(keys.AFTER_INTERRUPTED_APPLY) == interrupted
 
 
-def _inputs_applied(p: Pass) -> None:
-    found = _inputs_value(p)
+def _inputs_applied(p: Pass, known: Known) -> None:
+    found = _inputs_value(p, known)
     if found is None:
         return
     reason, message = found
@@ -121,30 +125,30 @@ def _inputs_applied(p: Pass) -> None:
         p.conditions.set_reason(Reconciling.RECONCILED)
 
 
-def _inputs_value(p: Pass) -> tuple[InputsApplied, str] | None:
+def _inputs_value(p: Pass, known: Known) -> tuple[InputsApplied, str] | None:
     """The first that holds; None leaves the condition as it is."""
-    if p.running_apply:
-        return InputsApplied.APPLY_RUNNING, f"Job {p.running_apply}"
-    if p.state is None:
+    if known.running_apply:
+        return InputsApplied.APPLY_RUNNING, f"Job {known.running_apply}"
+    if known.state is None:
         old = p.conditions[Type.INPUTS_APPLIED]
         if old is None or old.reason != InputsApplied.APPLY_RUNNING:
             return None
         text = "the apply is over and the state was not read yet"
         return InputsApplied.INPUTS_UNAVAILABLE, text
-    if p.awaiting_approval:
-        return InputsApplied.AWAITING_APPROVAL, p.awaiting_approval
-    if p.inputs.values is None:
-        return InputsApplied.INPUTS_UNAVAILABLE, _unavailable(p)
-    if last_apply_failed(p):
+    if known.awaited:
+        return InputsApplied.AWAITING_APPROVAL, known.awaited
+    if known.inputs.values is None:
+        return InputsApplied.INPUTS_UNAVAILABLE, _unavailable(known)
+    if last_apply_failed(known):
         return InputsApplied.INPUTS_APPLY_FAILED, "the last apply did not succeed"
-    applied = p.state.inputs_hash
-    if not applied or applied != p.inputs.hash:
+    applied = known.state.inputs_hash
+    if not applied or applied != known.inputs.hash:
         return InputsApplied.APPLY_PENDING, "the current inputs are not applied yet"
     return InputsApplied.INPUTS_APPLIED, ""
 
 
-def _unavailable(p: Pass) -> str:
-    gate = p.inputs.gate
+def _unavailable(known: Known) -> str:
+    gate = known.inputs.gate
     if gate is not None:
         return f"the inputs cannot be built: {gate.reason}"
     return "the inputs were not built because the state cannot be used"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from captfctl.model.ops import Op
-from captfctl.model.terraform import TerraformCluster
+from captfctl.model.terraform import TerraformObject
 from captfctl.terraform.state.records import Record, Records
 
 # An operator's way to destroy with an image that still can be pulled.
@@ -23,7 +23,7 @@ class Images:
     instead_of: str = ""
 
 
-def fallback_image(obj: TerraformCluster, records: Records, op: Op | None) -> str:
+def fallback_image(obj: TerraformObject, records: Records, op: Op | None) -> str:
     """The last image to try. A destroy does not take the current spec's when a record tells what
     was applied: it may be another release."""
     if op is not Op.DESTROY:

@@ -1,21 +1,15 @@
 """The inputs the object would be applied with now, and the gates before them
 (reconcile.md: Inputs and their gates)."""
 
+from collections.abc import Mapping
+
 from captfctl.cluster.door import Door, find
-from captfctl.model import keys
 from captfctl.model.conditions import ConditionValue, Type
 from captfctl.model.core import ConfigMap, Secret
-from captfctl.model.kinds import Role
 from captfctl.model.reasons import DependenciesReady
 from captfctl.model.resources import CONFIG_MAPS, SECRETS
-from captfctl.reconcile.context import Inputs, Pass
-from captfctl.reconcile.owners import WAITING_FOR_OWNER, owner_gone
-from captfctl.terraform.contract.build import (
-    SOURCE_USER,
-    ClusterBuild,
-    EndpointSourceChange,
-    build_cluster_inputs,
-)
+from captfctl.reconcile.context import Pass
+from captfctl.reconcile.known import Inputs
 from captfctl.terraform.contract.errors import VariablesError
 from captfctl.terraform.contract.hashing import inputs_hash
 from captfctl.terraform.contract.variables import (
@@ -25,48 +19,46 @@ from captfctl.terraform.contract.variables import (
     merge_variables,
     source_refs,
 )
+from captfctl.terraform.state.records import Records
 from runner import wire
 
 
-def build(p: Pass) -> None:
+def build(p: Pass, records: Records) -> Inputs:
     """Build and hash the inputs, or set `DependenciesReady` to the first unmet dependency."""
-    p.inputs, built = _build(p)
-    gate = p.inputs.gate
-    if gate is not None:
-        p.set(Type.DEPENDENCIES_READY, gate)
-        return
+    inputs, annotations = _build(p, records)
+    if inputs.gate is not None:
+        p.set(Type.DEPENDENCIES_READY, inputs.gate)
+        return inputs
     p.conditions.set_reason(DependenciesReady.DEPENDENCIES_READY)
-    assert built is not None
-    _record_endpoint_source(p, built.endpoint_source)
+    for key, value in annotations.items():
+        if value is None:
+            p.obj.metadata.annotations.pop(key, None)
+        else:
+            p.obj.metadata.annotations[key] = value
+    return inputs
 
 
-def build_for_destroy(p: Pass) -> None:
+def build_for_destroy(p: Pass, records: Records) -> Inputs:
     """For a destroy without any record: the current inputs if they build, silently none if not."""
-    p.inputs, _ = _build(p)
+    return _build(p, records)[0]
 
 
-def _build(p: Pass) -> tuple[Inputs, ClusterBuild | None]:
-    cluster = p.lookup.cluster
-    if cluster is None:
-        return Inputs(gate=_owner_gate(p)), None
+def _build(p: Pass, records: Records) -> tuple[Inputs, Mapping[str, str | None]]:
+    """The inputs, and the annotations that they settle."""
+    built = p.rules.build(previous_tfvars(records))
+    if isinstance(built, ConditionValue):
+        return Inputs(built), {}
     try:
         variables = _variables(p)
     except VariablesError as problem:
-        return Inputs(gate=problem.reason.says(str(problem))), None
-    built = build_cluster_inputs(p.obj, cluster, previous_tfvars(p))
+        return Inputs(problem.reason.says(str(problem))), {}
     hashed = inputs_hash(p.obj.spec.source.image, built.inputs, variables)
-    return Inputs(values=built.inputs, variables=variables, hash=hashed), built
+    return Inputs(None, built.inputs, variables, hashed), built.annotations
 
 
-def _owner_gate(p: Pass) -> ConditionValue:
-    if p.lookup.gate is not None:
-        return p.lookup.gate
-    return owner_gone(p.lookup.reference) if p.lookup.reference else WAITING_FOR_OWNER
-
-
-def previous_tfvars(p: Pass) -> bytes | None:
+def previous_tfvars(records: Records) -> bytes | None:
     """What the last attempt rendered; None before the first."""
-    attempt = p.records.attempt
+    attempt = records.attempt
     return attempt.files.get(wire.VARIABLES_FILE) if attempt is not None else None
 
 
@@ -76,20 +68,10 @@ def _variables(p: Pass) -> UserVariables:
     sources = [
         (ref, _read(p.env.door, ref, p.owner.namespace)) for ref in source_refs(spec.variables_from)
     ]
-    return merge_variables(Role.CLUSTER, spec.variables, sources)
+    return merge_variables(p.rules.kind.role, spec.variables, sources)
 
 
 def _read(door: Door, ref: SourceRef, namespace: str) -> Secret | ConfigMap | None:
     if ref.kind is SourceKind.SECRET:
         return find(door, SECRETS, namespace, ref.name)
     return find(door, CONFIG_MAPS, namespace, ref.name)
-
-
-def _record_endpoint_source(p: Pass, change: EndpointSourceChange) -> None:
-    """Who decides the endpoint is settled by the first apply
-    (module-contract.md: The control plane endpoint)."""
-    annotations = p.obj.metadata.annotations
-    if change is EndpointSourceChange.RECORD_USER:
-        annotations[keys.ENDPOINT_SOURCE] = SOURCE_USER
-    elif change is EndpointSourceChange.REMOVE:
-        annotations.pop(keys.ENDPOINT_SOURCE, None)

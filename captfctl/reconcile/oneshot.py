@@ -8,25 +8,27 @@ from captfctl.clock import Clock
 from captfctl.cluster.door import Door, find
 from captfctl.cluster.errors import NotFound
 from captfctl.controller import Result
-from captfctl.decide import Action, Decision, Reason, explain
+from captfctl.decide import Action, Reason, explain
 from captfctl.model import keys, names
 from captfctl.model.capi import Cluster
 from captfctl.model.conditions import TRUE, Type
-from captfctl.model.kinds import INFRASTRUCTURE
+from captfctl.model.kinds import CLUSTER, INFRASTRUCTURE, Kind
 from captfctl.model.meta import Condition, OwnerReference
 from captfctl.model.ops import Op
 from captfctl.model.resources import CLUSTERS, TERRAFORM_CLUSTERS
 from captfctl.model.terraform import TerraformCluster
-from captfctl.reconcile import preamble
+from captfctl.reconcile import bookkeeping, preamble
 from captfctl.reconcile.act import Obstacle, prepare
 from captfctl.reconcile.cache import DoorCache
 from captfctl.reconcile.context import Pass
 from captfctl.reconcile.env import Env
 from captfctl.reconcile.events import NoRecorder
 from captfctl.reconcile.finish import MANUAL_WAIT
+from captfctl.reconcile.kinds import RULES
+from captfctl.reconcile.known import Decided
 from captfctl.reconcile.metrics import NoMetrics
-from captfctl.reconcile.owners import CLUSTER_KIND, KIND
 from captfctl.reconcile.paused import paused_branch
+from captfctl.reconcile.preamble import Entered
 from captfctl.reconcile.run import decide
 from captfctl.reconcile.setup import set_up
 from captfctl.settings import PassSettings
@@ -72,44 +74,46 @@ def evaluate(door: Door, key: tuple[str, str], clock: Clock, settings: PassSetti
         metrics=NoMetrics(),
         random_bytes=bytes,  # no key made here is ever used
     )
-    return _evaluated(env, key)
+    return _evaluated(env, CLUSTER, key)
 
 
-def _evaluated(env: Env, key: tuple[str, str]) -> Evaluation:
-    door, (namespace, name) = env.door, key
-    result: Pass | Result = Result()
+def _evaluated(env: Env, kind: Kind, key: tuple[str, str]) -> Evaluation:
+    resource, (namespace, name) = RULES[kind.name].resource, key
+    ended = Result()
     for _ in range(_PREAMBLES):
-        obj = find(door, TERRAFORM_CLUSTERS, namespace, name)
+        obj = find(env.door, resource, namespace, name)
         if obj is None:
             return _released()
-        result = preamble.enter(env, obj)
-        if isinstance(result, Pass):
-            return _evaluate(result)
-        if result.requeue_after:
+        entered = preamble.enter(env, RULES[kind.name](obj, env.cache))
+        if isinstance(entered, Entered):
+            return _evaluate(entered)
+        ended = entered
+        if ended.requeue_after:
             break
-    left = find(door, TERRAFORM_CLUSTERS, namespace, name)
-    assert isinstance(result, Result)
-    return _released() if left is None else _undecided(left.status.conditions, result)
+    left = find(env.door, resource, namespace, name)
+    return _released() if left is None else _undecided(left.status.conditions, ended)
 
 
-def _evaluate(p: Pass) -> Evaluation:
-    set_up(p)
-    if p.paused:
-        return _undecided(p.conditions.list(), paused_branch(p))
-    decided = decide(p)
-    if isinstance(decided, Result):
-        if p.let_go:
-            return _released()
-        return _undecided(p.conditions.list(), decided, p)
-    return _decided(p, decided)
+def _evaluate(entered: Entered) -> Evaluation:
+    p = entered.p
+    found = set_up(p, entered.jobs)
+    known = bookkeeping.keep(p, found)
+    reached = paused_branch(p, known) if p.paused else decide(p, known, found.state)
+    if isinstance(reached, Decided):
+        return _decided(p, reached)
+    if p.let_go:
+        return _released()
+    active = reached.known.books.active
+    return _undecided(p.conditions.list(), reached.result, active.metadata.name if active else "")
 
 
-def _decided(p: Pass, decision: Decision) -> Evaluation:
+def _decided(p: Pass, decided: Decided) -> Evaluation:
+    decision = decided.decision
     requeue, waiting, job = decision.requeue_seconds, "", ""
     if decision.waiting is Reason.PLAN_AWAITING_APPROVAL:
         waiting = MANUAL_WAIT
-    if decision.action is Action.JOB:
-        ready = prepare(p, decision)
+    if decision.op is not None and decision.action is Action.JOB:
+        ready = prepare(p, decided, decision.op)
         if isinstance(ready, Obstacle):
             requeue, waiting = ready.requeue.total_seconds(), _why(p, ready)
         else:
@@ -155,11 +159,8 @@ def _blocking(conditions: Iterable[Condition]) -> Condition | None:
     return None
 
 
-def _undecided(
-    conditions: Iterable[Condition], result: Result, p: Pass | None = None
-) -> Evaluation:
+def _undecided(conditions: Iterable[Condition], result: Result, job: str = "") -> Evaluation:
     listed = tuple(conditions)
-    job = p.books.active.metadata.name if p and p.books and p.books.active else ""
     blocking = None if job else _blocking(listed)
     reason, text = (
         (blocking.reason, blocking.message) if blocking else (Reason.UP_TO_DATE.value, "")
@@ -197,7 +198,7 @@ def _adopt_as_cluster_api_does(door: Door, obj: TerraformCluster) -> None:
 
     Files describe what people write; this part is Cluster API's to add.
     """
-    if any(ref.kind == CLUSTER_KIND for ref in obj.metadata.owner_references):
+    if any(ref.kind == CLUSTER.owner for ref in obj.metadata.owner_references):
         return
     owner = _referring(door, obj)
     if owner is None:
@@ -205,7 +206,7 @@ def _adopt_as_cluster_api_does(door: Door, obj: TerraformCluster) -> None:
     obj.metadata.owner_references.append(
         OwnerReference(
             api_version=CLUSTERS.api_version,
-            kind=CLUSTER_KIND,
+            kind=CLUSTER.owner,
             name=owner.metadata.name,
             uid=owner.metadata.uid,
         )
@@ -222,6 +223,10 @@ def _referring(door: Door, obj: TerraformCluster) -> Cluster | None:
         return None  # the kind is not installed here
     for cluster in clusters:
         ref = cluster.spec.infrastructure_ref
-        if ref and (ref.api_group, ref.kind, ref.name) == (INFRASTRUCTURE, KIND, obj.metadata.name):
+        if ref and (ref.api_group, ref.kind, ref.name) == (
+            INFRASTRUCTURE,
+            CLUSTER.name,
+            obj.metadata.name,
+        ):
             return cluster
     return None

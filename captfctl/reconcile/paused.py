@@ -1,27 +1,26 @@
 """The pass of a paused object: it reads what finished and starts nothing
 (reconcile.md: Paused objects)."""
 
-from captfctl.controller import Result
 from captfctl.decide import constants
 from captfctl.model.reasons import Deleting
-from captfctl.reconcile import active, bookkeeping
+from captfctl.reconcile import active
 from captfctl.reconcile.context import Pass
 from captfctl.reconcile.finish import finish
+from captfctl.reconcile.known import Ended, Known
 
 
-def paused_branch(p: Pass) -> Result:
-    """The pass of a paused object after its setup."""
+def paused_branch(p: Pass, known: Known) -> Ended:
+    """The pass of a paused object after bookkeeping."""
     if p.deleting:
         p.conditions.set_reason(
             Deleting.DELETING,
             "waits until the object is no longer paused: a paused object is not destroyed",
         )
-    books = bookkeeping.keep(p)
-    if books.active is not None:
-        stuck = active.remove_if_stuck(p, books.active)
+    job = known.books.active
+    if job is not None:
+        stuck = active.remove_if_stuck(p, known, job)
         if stuck is None or not stuck.removed:
-            shown = active.show(p, books.active)
-            return finish(p) if shown else finish(p, constants.LAG_REQUEUE)
-    if not active.settle(p):
-        return finish(p, constants.LAG_REQUEUE)
-    return finish(p)
+            shown = active.show(p, known, job)
+            return finish(p, shown) if shown else finish(p, known, constants.LAG_REQUEUE)
+    settled = active.settle(p, known)
+    return finish(p, settled) if settled else finish(p, known, constants.LAG_REQUEUE)

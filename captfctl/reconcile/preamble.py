@@ -1,6 +1,8 @@
 """What comes before a pass proper: deletion modes, owner, finalizer, pause
 (reconcile.md: The preamble)."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 
 from captfctl.cluster.errors import Conflict
@@ -9,16 +11,13 @@ from captfctl.decide import constants
 from captfctl.errors import CaptfError
 from captfctl.model import keys
 from captfctl.model.conditions import FALSE, TRUE, ConditionValue, Type
+from captfctl.model.core import Job
 from captfctl.model.events import EventReason, Note
-from captfctl.model.kinds import CLUSTER
-from captfctl.model.owner import Owner
 from captfctl.model.reasons import Paused, Ready
-from captfctl.model.resources import TERRAFORM_CLUSTERS
-from captfctl.model.terraform import TerraformCluster
-from captfctl.reconcile import owners, report, settled
+from captfctl.reconcile import report, settled
 from captfctl.reconcile.context import Pass
-from captfctl.reconcile.dependents import dependents
 from captfctl.reconcile.env import Env
+from captfctl.reconcile.kinds import KindRules, owner_of, paused_by
 from captfctl.reconcile.retain import retain
 from captfctl.reconcile.state_step import signs
 from captfctl.reconcile.sweep import sweep_quietly
@@ -37,31 +36,40 @@ def after(delay: timedelta) -> Result:
     return Result(delay.total_seconds())
 
 
-def enter(env: Env, obj: TerraformCluster) -> Pass | Result:
-    """The pass to go on with (`paused` tells which branch), or where it ends already.
+@dataclass(frozen=True, slots=True)
+class Entered:
+    """The pass to go on with (`paused` tells which branch), and the object's Jobs as cached.
+    `observed` as `settled.observe` has it."""
 
-    `obj` is the object as cached; it becomes the pass's.
+    p: Pass
+    jobs: Sequence[Job]
+    observed: bytes | None
+
+
+def enter(env: Env, rules: KindRules) -> Entered | Result:
+    """The pass to go on with, or where it ends already.
+
+    The object is as cached; it becomes the pass's.
     """
-    obj.api_version, obj.kind = TERRAFORM_CLUSTERS.api_version, TERRAFORM_CLUSTERS.kind
-    lookup = owners.look_up(env.cache, obj)
-    owner = owners.owner_of(obj, lookup)
-    observed = settled.observe(env.cache, env.settings, obj, owner, lookup.cluster)
-    if settled.is_resting(obj, observed, env.clock.now()):
-        return _rest(env, obj, owner)
+    obj, resource = rules.obj, rules.resource
+    obj.api_version, obj.kind = resource.api_version, resource.kind
+    owner = owner_of(rules)
+    jobs = own_jobs(env.cache, owner)
+    observed = settled.observe(env.cache, env.settings, rules, owner, jobs)
+    now = env.clock.now()
+    if settled.is_resting(rules, observed, now):
+        # Only the gauges of a new manager are missing.
+        env.metrics.show(owner.kind, owner.namespace, owner.name, report.resting_gauges(obj, jobs))
+        return after(settled.requeue(obj, now))
+    p = Pass(env, rules, owner)
     try:
-        return _stages(Pass(env, obj, lookup, observed))
+        return _stages(p) or Entered(p, jobs, observed)
     except Conflict:
         return after(constants.CONFLICT_REQUEUE)
 
 
-def _rest(env: Env, obj: TerraformCluster, owner: Owner) -> Result:
-    """Nothing changed since the last pass: only the gauges of a new manager are missing."""
-    jobs = own_jobs(env.cache, owner)
-    env.metrics.show(owner.kind, owner.namespace, owner.name, report.resting_gauges(obj, jobs))
-    return after(settled.requeue(obj, env.clock.now()))
-
-
-def _stages(p: Pass) -> Pass | Result:
+def _stages(p: Pass) -> Result | None:
+    """None: go on."""
     if p.deleting and not p.has_finalizer():
         return DONE  # it is no longer, or never was, ours to take down
     if p.deleting:
@@ -72,12 +80,12 @@ def _stages(p: Pass) -> Pass | Result:
     if ended is not None:
         return ended
     if not p.deleting and not p.has_finalizer():
-        p.write_now(lambda obj: obj.metadata.finalizers.append(CLUSTER.finalizer))
+        p.write_now(lambda obj: obj.metadata.finalizers.append(p.rules.kind.finalizer))
         return DONE  # the write starts the next pass
     if _resumed(p):
         return DONE
     p.before = p.conditions.list()
-    return p
+    return None
 
 
 def _convert_foreground_deletion(p: Pass) -> None:
@@ -105,23 +113,23 @@ def _externally_managed(p: Pass) -> Result:
     p.persist()
     text = f"externally managed: nothing was destroyed; {kept}"
     p.record(EventReason.EXTERNALLY_MANAGED_RELEASED.says(text))
-    _let_go(p)
+    forget(p)
     return DONE
 
 
 def _owner_stage(p: Pass) -> Result | None:
     """None: go on. A deleting object goes on whatever its owner."""
     if p.deleting:
-        if p.lookup.reference is None and _nothing_to_take_down(p):
+        if p.rules.lookup.reference is None and _nothing_to_take_down(p):
             return _release(p)
         return None
-    gate = p.lookup.gate
-    if gate is None:
+    gate = p.rules.lookup.gate
+    if gate is None and p.rules.lookup.reference is not None:
         return None
-    close_gate(p, gate)
+    close_gate(p, p.rules.lookup.missing)
     p.persist()
     p.record(*notes(p.before, p.conditions.list()))
-    return after(constants.GATE_REQUEUE) if p.lookup.reference is None else DONE
+    return after(constants.GATE_REQUEUE) if p.rules.lookup.reference is None else DONE
 
 
 def close_gate(p: Pass, gate: ConditionValue) -> None:
@@ -136,7 +144,7 @@ def close_gate(p: Pass, gate: ConditionValue) -> None:
 def _nothing_to_take_down(p: Pass) -> bool:
     """Ownerless release (deletion.md: Release without an owner). Whatever cannot be read counts as
     something."""
-    if dependents(p):
+    if p.rules.dependents(p.env.door):
         return False
     try:
         state = read_state(p.env.door, p.owner)
@@ -144,8 +152,8 @@ def _nothing_to_take_down(p: Pass) -> bool:
             return False
         if _runs_something(p):
             return False
-        p.records = read_records(p.env.door, p.owner)
-        return not ever_applied(p.env.door, p.owner, signs(p))
+        records = read_records(p.env.door, p.owner)
+        return not ever_applied(p.env.door, p.owner, signs(p, records))
     except CaptfError:
         return False
 
@@ -173,11 +181,12 @@ def _release(p: Pass) -> Result:
     p.persist()
     text = "finalizer removed: it has no owner, and nothing was ever created"
     p.record(EventReason.FINALIZER_REMOVED.says(text))
-    _let_go(p)
+    forget(p)
     return DONE
 
 
-def _let_go(p: Pass) -> None:
+def forget(p: Pass) -> None:
+    """The object was let go: what is kept for it outside of it goes, too."""
     p.env.metrics.forget(p.kind, p.owner.namespace, p.owner.name)
     sweep_quietly(p.env.door, p.owner.namespace)
 
@@ -186,7 +195,7 @@ def _resumed(p: Pass) -> bool:
     """Set `Paused` and, on a change, write it. True: just unpaused, and that ends this pass."""
     old = p.conditions[Type.PAUSED]
     was = old is not None and old.status == TRUE
-    cause = owners.paused_by(p.obj, p.lookup.cluster)
+    cause = paused_by(p.rules)
     p.paused = bool(cause)
     if cause:
         p.conditions.set_reason(Paused.PAUSED, cause)

@@ -6,9 +6,10 @@ from captfctl.decide import constants
 from captfctl.model.conditions import TRUE, Type, cut
 from captfctl.model.core import Job, Pod
 from captfctl.model.meta import Condition
-from captfctl.model.reasons import InfrastructureHealthy, Standing, WaitReason, known
+from captfctl.model.reasons import InfrastructureHealthy, Standing, WaitReason, reason_named
 from captfctl.reconcile import credentials
 from captfctl.reconcile.context import Pass
+from captfctl.reconcile.known import Known
 from captfctl.runs.jobs import created_at, pods_of
 from captfctl.terraform.books.apply_condition import pull_problem
 
@@ -63,24 +64,24 @@ def _told_by_the_node(pod: Pod) -> str:
     return ""
 
 
-def none_running(p: Pass) -> None:
+def none_running(p: Pass, known: Known) -> None:
     """Where a first apply began and none runs now: say so, and what is waited for."""
     health = p.conditions[Type.INFRASTRUCTURE_HEALTHY]
     if health is not None and health.reason == InfrastructureHealthy.PROVISIONING:
-        _say(p, f"the first apply has not succeeded, and none is running: {_why(p)}")
+        _say(p, f"the first apply has not succeeded, and none is running: {_why(p, known)}")
 
 
-def _why(p: Pass) -> str:
+def _why(p: Pass, known: Known) -> str:
     paused = p.conditions[Type.PAUSED]
     if paused is not None and paused.status == TRUE:
         return paused.message
     if p.deleting:
         return "the object is being deleted"
-    closed = _closed(p)
+    closed = _closed(p, known)
     if closed is not None:
         return f"{closed.type} is {closed.status}, {closed.reason}"
     apply = p.conditions[Type.APPLY_JOB_SUCCEEDED]
-    reason = known(apply.type, apply.reason) if apply is not None else None
+    reason = reason_named(apply.type, apply.reason) if apply is not None else None
     if apply is None or reason is None:
         return "it is started again"
     if isinstance(reason, WaitReason):
@@ -95,13 +96,13 @@ _BY_STANDING = {
 }
 
 
-def _closed(p: Pass) -> Condition | None:
+def _closed(p: Pass, known: Known) -> Condition | None:
     """The condition that keeps an apply from starting."""
     for kind in _GATES:
         found = p.conditions[kind]
         if found is not None and found.status != TRUE:
             return found
-    if p.state is not None and p.state.held:
+    if known.state is not None and known.state.held:
         return p.conditions[Type.STATE_READABLE]
     return None
 

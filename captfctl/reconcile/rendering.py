@@ -5,14 +5,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from captfctl.decide import Decision, Reason
+from captfctl.decide import Reason
 from captfctl.model.ops import Op
 from captfctl.model.terraform import IdentityKind
 from captfctl.reconcile import inputs
 from captfctl.reconcile.context import Pass
 from captfctl.reconcile.finish import first_apply_unfinished, last_apply_failed
 from captfctl.reconcile.images import Images, choose, fallback_image
+from captfctl.reconcile.known import Decided, Inputs, Known
 from captfctl.runs.jobs import next_attempt
+from captfctl.terraform.books.bookkeeping import Bookkeeping
 from captfctl.terraform.contract.render import render
 from captfctl.terraform.job.run import RunSpec
 from captfctl.terraform.state.records import Record, unpullable_images
@@ -27,76 +29,75 @@ class Rendered:
     record: Record | None = None
 
 
-def render_run(p: Pass, decision: Decision) -> Rendered | None:
+def render_run(p: Pass, decided: Decided, op: Op) -> Rendered | None:
     """None: there is nothing to render from. Raises `InputsTooLarge` and `ContractError`."""
-    op = decision.op
-    assert op is not None
     if op in (Op.APPLY, Op.PLAN):
-        return _current(p, decision, op)
-    return _of_state(p, op)
+        return _current(p, decided, op)
+    return _of_state(p, decided, op)
 
 
-def _current(p: Pass, decision: Decision, op: Op) -> Rendered | None:
-    files = _current_files(p)
+def _current(p: Pass, decided: Decided, op: Op) -> Rendered | None:
+    decision, known = decided.decision, decided.known
+    files = _files(known.inputs)
     if files is None:
         return None
     remediation = decision.reason is Reason.DRIFT_REMEDIATION
     image = p.obj.spec.source.image
     tick = f"remediate/{_stamp(p.obj.status.last_drift_check)}" if remediation else ""
     applies = op is Op.APPLY
-    begins = decision.reason is Reason.NO_STATE and p.records.attempt is None
+    begins = decision.reason is Reason.NO_STATE and known.records.attempt is None
     run = _run(
         p,
+        known.books,
         op,
         files,
         Images(image),
-        inputs_hash=p.inputs.hash,
+        inputs_hash=known.inputs.hash,
         tick=tick,
         plan=decision.plan,
         expect_plan=decision.expect_plan,
         allow_deletes=decision.allow_deletes,
         drift_remediation=applies and remediation,
-        after_failed_apply=applies and last_apply_failed(p),
-        after_interrupted_apply=p.records.marks.interrupted_apply if applies else "",
+        after_failed_apply=applies and last_apply_failed(known),
+        after_interrupted_apply=known.records.marks.interrupted_apply if applies else "",
         first_apply=applies and begins,
-        unguarded=applies and first_apply_unfinished(p),
+        unguarded=applies and first_apply_unfinished(p, known),
     )
     return Rendered(run, Images(image))
 
 
-def _of_state(p: Pass, op: Op) -> Rendered | None:
+def _of_state(p: Pass, decided: Decided, op: Op) -> Rendered | None:
     """A run that works with what was applied. A destroy takes the record, not current wishes."""
-    assert p.state is not None
-    state_hash = p.state.inputs_hash
-    record = p.records.for_run(state_hash)
-    files = _files_for(p, op, record)
+    known, state_hash = decided.known, decided.state.inputs_hash
+    record = known.records.for_run(state_hash)
+    files = _files_for(p, known, op, record)
     if files is None:
         return None
     images = choose(
-        record, fallback_image(p.obj, p.records, op), unpullable_images(p.records, p.now)
+        record, fallback_image(p.obj, known.records, op), unpullable_images(known.records, p.now)
     )
     last = {Op.REFRESH: p.obj.status.last_refresh, Op.DRIFT: p.obj.status.last_drift_check}.get(op)
-    run = _run(p, op, files, images, inputs_hash=state_hash, tick=_stamp(last))
+    run = _run(p, known.books, op, files, images, inputs_hash=state_hash, tick=_stamp(last))
     return Rendered(run, images, record if op is Op.DESTROY else None)
 
 
-def _files_for(p: Pass, op: Op, record: Record | None) -> Mapping[str, bytes] | None:
+def _files_for(p: Pass, known: Known, op: Op, record: Record | None) -> Mapping[str, bytes] | None:
     if op is not Op.DESTROY:
-        return _current_files(p)
+        return _files(known.inputs)
     if record is not None:
         return record.files
-    inputs.build_for_destroy(p)
-    return _current_files(p)
+    return _files(inputs.build_for_destroy(p, known.records))
 
 
-def _current_files(p: Pass) -> Mapping[str, bytes] | None:
-    if p.inputs.values is None:
+def _files(built: Inputs) -> Mapping[str, bytes] | None:
+    if built.values is None:
         return None
-    return render(p.inputs.values, p.inputs.variables or {}).data()
+    return render(built.values, built.variables).data()
 
 
 def _run(
     p: Pass,
+    books: Bookkeeping,
     op: Op,
     files: Mapping[str, bytes],
     images: Images,
@@ -113,11 +114,11 @@ def _run(
     unguarded: bool = False,
 ) -> RunSpec:
     policy = p.obj.spec.source.image_pull_policy
-    lock = p.kept.lock
+    lock = books.lock
     return RunSpec(
         owner=p.owner,
         op=op,
-        attempt=next_attempt(p.kept.jobs, op.value),
+        attempt=next_attempt(books.jobs, op.value),
         inputs_hash=inputs_hash,
         image=images.image,
         files=files,

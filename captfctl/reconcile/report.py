@@ -9,10 +9,11 @@ from captfctl.model.conditions import FALSE, TRUE, Type, find
 from captfctl.model.core import Job
 from captfctl.model.meta import Condition
 from captfctl.model.ops import Op
-from captfctl.model.reasons import OutputsValid, StateReadable, known
+from captfctl.model.reasons import OutputsValid, StateReadable, reason_named
 from captfctl.model.status import Settled
-from captfctl.model.terraform import TerraformCluster
+from captfctl.model.terraform import TerraformObject
 from captfctl.reconcile.context import Pass
+from captfctl.reconcile.known import Known
 from captfctl.reconcile.metrics import Gauges
 from captfctl.reconcile.transitions import changed, notes
 from captfctl.runs.jobs import Outcome, finish_time, outcome
@@ -38,27 +39,27 @@ def transitions(p: Pass) -> None:
 
 
 def _count(p: Pass, condition: Condition) -> None:
-    match known(condition.type, condition.reason):
+    match reason_named(condition.type, condition.reason):
         case StateReadable(metric=label) if label:
             p.env.metrics.state_unreadable(p.kind, label)
         case OutputsValid(metric=label) if label:
             p.env.metrics.outputs_invalid(p.kind, label)
 
 
-def show(p: Pass) -> None:
+def show(p: Pass, known: Known) -> None:
     """The object's gauges."""
-    state = p.state.state if p.state is not None else None
+    state = known.state.state if known.state is not None else None
     gauges = Gauges(
         **_scores(p.conditions.list()),
         state_resources=state.resources if state else None,
         state_bytes=state.bytes if state else None,
-        inputs_bytes=p.inputs_bytes or None,
-        last_success=_last_success(p),
+        inputs_bytes=known.inputs_bytes or None,
+        last_success=_last_success(p, known),
     )
     p.env.metrics.show(p.kind, p.owner.namespace, p.owner.name, gauges)
 
 
-def resting_gauges(obj: TerraformCluster, jobs: Iterable[Job]) -> Gauges:
+def resting_gauges(obj: TerraformObject, jobs: Iterable[Job]) -> Gauges:
     """The same of an object that needs no pass: from what the last one left on it."""
     left = obj.status.settled or Settled()
     success: dict[Op, datetime] = {}
@@ -89,11 +90,11 @@ def _scores(conditions: Sequence[Condition]) -> _Scores:
     }
 
 
-def _last_success(p: Pass) -> dict[Op, datetime]:
+def _last_success(p: Pass, known: Known) -> dict[Op, datetime]:
     """A series lasts while its op is scheduled: neither check is while deleting or paused."""
     found = {}
     for op in (Op.APPLY, Op.DESTROY):
-        newest = p.kept.finished.newest_success(op)
+        newest = known.books.finished.newest_success(op)
         if newest is not None:
             found[op] = newest.finished_at
     scheduled = p.config.drift_interval and not p.deleting and not p.paused

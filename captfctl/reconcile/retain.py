@@ -11,7 +11,7 @@ from captfctl.model.resources import SECRETS
 from captfctl.reconcile.context import Pass
 from captfctl.terraform.state.cleanup import delete_leases, delete_lock, delete_plan_key
 from captfctl.terraform.state.reader import State, Unreadable
-from captfctl.terraform.state.records import mark_adopted
+from captfctl.terraform.state.records import Records, mark_adopted
 
 _METADATA = SECRETS.metadata_only()
 
@@ -68,9 +68,9 @@ def _disown(p: Pass, meta: ObjectMeta) -> None:
     )
 
 
-def retained_uid(p: Pass, found: State | Unreadable) -> str:
+def retained_uid(p: Pass, records: Records, found: State | Unreadable) -> str:
     """The UID of an earlier object that kept one of this object's Secrets; empty when none did."""
-    return next(iter(_foreign(p, _labelled(p, found))), "")
+    return next(iter(_foreign(p, _labelled(p, records, found))), "")
 
 
 def _foreign(p: Pass, metas: Iterable[ObjectMeta]) -> list[str]:
@@ -78,10 +78,9 @@ def _foreign(p: Pass, metas: Iterable[ObjectMeta]) -> list[str]:
     return sorted(uids - {"", p.owner.uid})
 
 
-def _labelled(p: Pass, found: State | Unreadable) -> list[ObjectMeta]:
+def _labelled(p: Pass, records: Records, found: State | Unreadable) -> list[ObjectMeta]:
     """What this pass read anyway where that is enough, else every labelled Secret."""
-    records = [r for r in (p.records.attempt, p.records.applied) if r is not None]
-    read = [record.metadata for record in records]
+    read = [r.metadata for r in (records.attempt, records.applied) if r is not None]
     if isinstance(found, State):
         return [*read, *found.chunks]
     labels = f"{p.owner.selector},{keys.RETAINED_FROM_UID}"
@@ -98,9 +97,9 @@ def adopt_retained(p: Pass) -> int:
     return len(carried)
 
 
-def drop_own_label(p: Pass, found: State | Unreadable) -> None:
+def drop_own_label(p: Pass, records: Records, found: State | Unreadable) -> None:
     """A Retain that was cut short and then called off leaves no trace."""
-    for meta in _labelled(p, found):
+    for meta in _labelled(p, records, found):
         if meta.labels.get(keys.RETAINED_FROM_UID) == p.owner.uid:
             _patch(p, meta, owners=None, finalizers=None, label=None)
 

@@ -1,15 +1,14 @@
 """What a pass does for an object that is not paused (reconcile.md: The run branch)."""
 
 import math
+from dataclasses import replace
 from datetime import timedelta
 
-from captfctl.controller import Result
 from captfctl.decide import Action, Decision, Reason, constants, decide_op
 from captfctl.model.events import EventReason
 from captfctl.model.meta import ObjectMeta
 from captfctl.reconcile import (
     active,
-    bookkeeping,
     cleanup,
     credentials,
     deletion,
@@ -19,66 +18,69 @@ from captfctl.reconcile import (
 from captfctl.reconcile.act import run_job
 from captfctl.reconcile.context import Pass
 from captfctl.reconcile.finish import MANUAL_WAIT, finish
+from captfctl.reconcile.known import Decided, Ended, Known, StateView
 from captfctl.reconcile.snapshot import snapshot
 from captfctl.terraform.state.owners import repair_owner_references
-from captfctl.terraform.state.reader import read_state
+from captfctl.terraform.state.reader import State, Unreadable, read_state
 
 
-def run_branch(p: Pass) -> Result:
+def run_branch(p: Pass, known: Known, found: State | Unreadable | None) -> Ended:
     """Decide, and do what was decided."""
-    decided = decide(p)
-    return decided if isinstance(decided, Result) else act(p, decided)
+    decided = decide(p, known, found)
+    return decided if isinstance(decided, Ended) else act(p, decided)
 
 
-def decide(p: Pass) -> Decision | Result:
-    """Everything up to the decision; a Result where the pass ends before anything is decided."""
-    books = bookkeeping.keep(p)
-    if books.active is not None:
-        return active.watch(p, books.active)
-    if not active.settle(p):
-        return finish(p, constants.LAG_REQUEUE)
+def decide(p: Pass, known: Known, found: State | Unreadable | None) -> Decided | Ended:
+    """Everything up to the decision; how the pass ended where it ends before anything is decided.
+
+    `found` is the state, where the setup read it.
+    """
+    if known.books.active is not None:
+        return active.watch(p, known, known.books.active)
+    settled = active.settle(p, known)
+    if settled is None:
+        return finish(p, known, constants.LAG_REQUEUE)
     if p.deleting:
-        ended = deletion.before_state(p)
+        ended = deletion.before_state(p, settled)
         if ended is not None:
             return ended
-    found = p.state_read or read_state(p.env.door, p.owner)
-    ended = deletion.retained_state(p, found)
+    found = found or read_state(p.env.door, p.owner)
+    ended = deletion.retained_state(p, settled, found)
     if ended is not None:
         return ended
-    state_step.take_over(p, found)
+    known, view = state_step.take_over(p, settled, found)
     if not p.deleting:
-        credentials.prepare(p)
-        credentials.leave_old_copies(p)
-    _repair_owner_references(p)
+        failed, left = credentials.prepare(p), credentials.leave_old_copies(p)
+        known = replace(known, credentials_error=failed or left)
+    _repair_owner_references(p, known, view)
     if not p.deleting:
-        inputs.build(p)
-    assert p.state is not None
-    if p.state.held and not deletion.retaining(p):
+        known = replace(known, inputs=inputs.build(p, known.records))
+    if view.held and not deletion.retaining(p):
         # A requested restore is the one thing that may still run; it joins here.
         _count(p, "none", "DeletionHeld" if p.deleting else "StateHeld")
-        return finish(p, constants.STATE_REQUEUE)
-    return decide_op(snapshot(p))
+        return finish(p, known, constants.STATE_REQUEUE)
+    return Decided(decide_op(snapshot(p, known, view)), known, view)
 
 
-def act(p: Pass, decision: Decision) -> Result:
+def act(p: Pass, decided: Decided) -> Ended:
     """Do what was decided."""
+    decision = decided.decision
     awaited = decision.waiting is Reason.PLAN_AWAITING_APPROVAL
-    p.awaiting_approval = MANUAL_WAIT if awaited else ""
+    known = replace(decided.known, awaited=MANUAL_WAIT if awaited else "")
     match decision.action:
         case Action.DROP_FINALIZER:
             _count(p, "finalizer", decision.reason)
-            return cleanup.nothing_to_destroy(p)
+            return cleanup.nothing_to_destroy(p, known)
         case Action.RETAIN:
             _count(p, "finalizer", decision.reason)
-            return cleanup.retained(p)
-        case Action.JOB:
-            assert decision.op is not None
-            _count(p, decision.op.value, decision.reason)
-            return run_job(p, decision)
+            return cleanup.retained(p, known)
+    if decision.op is not None:
+        _count(p, decision.op.value, decision.reason)
+        return run_job(p, replace(decided, known=known), decision.op)
     _count(p, "none", decision.reason)
-    if decision.reason is Reason.UP_TO_DATE and p.credentials_error is None:
-        p.idle = decision.requeue_after
-    return finish(p, requeue(decision))
+    settled = decision.reason is Reason.UP_TO_DATE and known.credentials_error is None
+    idle = decision.requeue_after if settled else None
+    return finish(p, known, requeue(decision), idle=idle)
 
 
 def requeue(decision: Decision) -> timedelta:
@@ -95,15 +97,15 @@ def _owned(p: Pass, meta: ObjectMeta) -> bool:
     return any(ref.uid == p.owner.uid for ref in meta.owner_references)
 
 
-def _repair_owner_references(p: Pass) -> None:
+def _repair_owner_references(p: Pass, known: Known, view: StateView) -> None:
     """After a move, or where a record was put back by hand. All of an object's Secrets move
     together, so what this pass read anyway tells whether there is anything to repair."""
-    state = p.state.state if p.state is not None else None
-    read = [record.metadata for record in (p.records.attempt, p.records.applied) if record]
-    read += state.chunks if state is not None else ()
+    records = (known.records.attempt, known.records.applied)
+    read = [record.metadata for record in records if record]
+    read += view.state.chunks if view.state is not None else ()
     if all(_owned(p, meta) for meta in read):
         return
-    replaced = repair_owner_references(p.env.door, p.owner, state).replaced
+    replaced = repair_owner_references(p.env.door, p.owner, view.state).replaced
     if replaced:
         text = f"{replaced} Secrets named an earlier object of this name as their owner"
         p.record(EventReason.OWNER_REFERENCES_REPAIRED.says(text))

@@ -11,8 +11,8 @@ a version that the pass did not know: where a cache was behind, the next pass is
 """
 
 import hashlib
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Iterator
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -20,19 +20,20 @@ from msgspec.structs import replace
 
 from captfctl.decide.duration import Nanoseconds
 from captfctl.model import keys
-from captfctl.model.capi import Cluster
 from captfctl.model.core import Job
 from captfctl.model.meta import ObjectMeta
 from captfctl.model.owner import Owner
-from captfctl.model.resources import TERRAFORM_CLUSTERS
 from captfctl.model.status import Settled
-from captfctl.model.terraform import JobPolicy, TerraformCluster
+from captfctl.model.terraform import JobPolicy, TerraformObject
 from captfctl.reconcile.cache import CacheReader
+from captfctl.reconcile.context import Pass
 from captfctl.reconcile.identity import Identity
+from captfctl.reconcile.kinds import KindRules, effective
+from captfctl.reconcile.known import Ended
 from captfctl.reconcile.runner_rbac import BINDING
 from captfctl.runs.jobs import is_bookkept, is_finished
-from captfctl.runs.reader import own_jobs
 from captfctl.settings import PassSettings
+from captfctl.terraform.contract.effective import Config
 from captfctl.terraform.contract.variables import source_refs
 from captfctl.terraform.job.policy import service_account
 from captfctl.terraform.state.record_store import applied_name, attempt_name
@@ -44,15 +45,6 @@ _SETTINGS = tuple(field.name for field in fields(PassSettings))
 """Not what else a manager was started with: its name changes with every start."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sizes:
-    """What only a pass that reads the Secrets knows, for the gauges of the next manager."""
-
-    state_resources: int
-    state_bytes: int
-    inputs_bytes: int
-
-
 class Unseen(Exception):
     """Something that the object depends on is not in the caches, so a pass has to read it."""
 
@@ -60,51 +52,56 @@ class Unseen(Exception):
 def observe(
     cache: CacheReader,
     settings: PassSettings,
-    obj: TerraformCluster,
+    rules: KindRules,
     owner: Owner,
-    cluster: Cluster | None,
+    jobs: Iterable[Job],
 ) -> bytes | None:
-    """The versions of all that a pass of `obj` depends on, besides itself, as they are cached now.
+    """The versions of all that a pass of the object depends on, besides itself, as they are cached
+    now.
 
-    `cluster` is the Cluster that owns the object, as the pass found it. None: something runs, was
-    not read yet, or cannot be seen in the caches.
+    None: something runs, was not read yet, or cannot be seen in the caches.
     """
+    obj = rules.obj
     if obj.deleting or obj.status.active_job is not None:
         return None
     if keys.BLOCK_MOVE in obj.metadata.annotations:
         return None
     try:
-        parts = _parts(cache, obj, owner, cluster)
+        parts = _parts(cache, settings, rules, owner, jobs)
         chosen = [getattr(settings, name) for name in _SETTINGS]
         return msgspec.json.encode([_FORMAT, VERSION, *chosen, *parts])
     except Unseen:
         return None
 
 
-def is_resting(obj: TerraformCluster, observed: bytes | None, now: datetime) -> bool:
+def is_resting(rules: KindRules, observed: bytes | None, now: datetime) -> bool:
     """Whether nothing changed since the pass that left `status.settled`, and nothing is due."""
-    left = obj.status.settled
+    left = rules.obj.status.settled
     if observed is None or left is None or (left.until is not None and left.until <= now):
         return False
-    return left.fingerprint == _fingerprint(observed, obj)
+    return left.fingerprint == _fingerprint(observed, rules)
 
 
-def requeue(obj: TerraformCluster, now: datetime) -> timedelta:
+def requeue(obj: TerraformObject, now: datetime) -> timedelta:
     """The time until something is due for a resting object; zero: not before a change."""
     left = obj.status.settled
     return left.until - now if left is not None and left.until is not None else timedelta(0)
 
 
-def settle(
-    obj: TerraformCluster, observed: bytes, wait: Nanoseconds, now: datetime, sizes: Sizes
-) -> Settled:
-    """What to leave on the object, as it is about to be written, when nothing is due for `wait`."""
-    return Settled(
-        fingerprint=_fingerprint(observed, obj),
-        until=_until(now, wait),
-        state_resources=sizes.state_resources,
-        state_bytes=sizes.state_bytes,
-        inputs_bytes=sizes.inputs_bytes,
+def leave(p: Pass, ended: Ended, observed: bytes | None) -> None:
+    """Leave on the object, before it is written, what the next pass needs to see that it has
+    nothing to do."""
+    known = ended.known
+    state = known.state.state if known.state is not None else None
+    if observed is None or ended.idle is None or state is None:
+        return
+    p.obj.status.conditions = p.conditions.list()
+    p.obj.status.settled = Settled(
+        fingerprint=_fingerprint(observed, p.rules),
+        until=_until(p.now, ended.idle),
+        state_resources=state.resources,
+        state_bytes=state.bytes,
+        inputs_bytes=known.inputs_bytes,
     )
 
 
@@ -116,34 +113,38 @@ def _until(now: datetime, wait: Nanoseconds) -> datetime | None:
     return datetime.fromtimestamp(-(-(micros * 1000 + wait) // _SECOND), UTC)
 
 
-def _fingerprint(observed: bytes, obj: TerraformCluster) -> str:
+def _fingerprint(observed: bytes, rules: KindRules) -> str:
     """Of the object, everything counts but its version and what an earlier pass left here."""
+    obj = rules.obj
     bare = replace(
         obj,
         metadata=replace(obj.metadata, resource_version=""),
         status=replace(obj.status, settled=None),
     )
     digest = hashlib.sha256(observed)
-    digest.update(TERRAFORM_CLUSTERS.encode(bare))
+    digest.update(rules.resource.encode(bare))
     return digest.hexdigest()[:32]
 
 
 def _parts(
-    cache: CacheReader, obj: TerraformCluster, owner: Owner, cluster: Cluster | None
+    cache: CacheReader,
+    settings: PassSettings,
+    rules: KindRules,
+    owner: Owner,
+    jobs: Iterable[Job],
 ) -> Iterator[object]:
-    yield _cluster(cluster)
-    yield from map(_job, sorted(own_jobs(cache, owner), key=lambda job: job.metadata.name))
+    yield _belongings(rules)
+    yield from map(_job, sorted(jobs, key=lambda job: job.metadata.name))
     yield from _secrets(cache, owner)
-    yield from _credentials(cache, obj, owner)
-    yield from _variables(cache, obj, owner)
+    yield from _credentials(cache, effective(rules, settings), owner)
+    yield from _variables(cache, rules.obj, owner)
 
 
-def _cluster(cluster: Cluster | None) -> object:
-    """Only the fields that are read are decoded, so this is all that the object depends on."""
-    if cluster is None:
+def _belongings(rules: KindRules) -> object:
+    found = rules.depends_on()
+    if found is None:
         raise Unseen
-    meta = cluster.metadata
-    return meta.uid, meta.deletion_timestamp, cluster.spec, cluster.status.initialization
+    return found
 
 
 def _job(job: Job) -> object:
@@ -162,10 +163,10 @@ def _secrets(cache: CacheReader, owner: Owner) -> Iterator[object]:
     yield lock and (lock.spec.holder_identity, lock.metadata.annotations.get(keys.LOCK_INFO))
 
 
-def _credentials(cache: CacheReader, obj: TerraformCluster, owner: Owner) -> Iterator[object]:
+def _credentials(cache: CacheReader, config: Config, owner: Owner) -> Iterator[object]:
     """What the identity's Secret holds is watched by the identity's own controller, which tells
     its version. A Secret of the object's own namespace is not in the caches."""
-    identity = Identity.of(obj.spec.identity_ref)
+    identity = Identity.of(config.identity)
     found = cache.identity(identity.name)
     if identity.local or found is None or not found.status.secret_version:
         raise Unseen
@@ -177,7 +178,7 @@ def _credentials(cache: CacheReader, obj: TerraformCluster, owner: Owner) -> Ite
         raise Unseen
     yield namespace.metadata.labels, namespace.metadata.deletion_timestamp
     yield _copy(cache, identity, owner)
-    yield _rights(cache, obj, owner)
+    yield _rights(cache, config.jobs, owner)
     yield sorted(cache.copied_identities(owner))
 
 
@@ -191,8 +192,8 @@ def _copy(cache: CacheReader, identity: Identity, owner: Owner) -> object:
     return meta.uid, meta.labels, meta.annotations, ours
 
 
-def _rights(cache: CacheReader, obj: TerraformCluster, owner: Owner) -> object:
-    name = service_account(obj.spec.jobs or JobPolicy())
+def _rights(cache: CacheReader, policy: JobPolicy, owner: Owner) -> object:
+    name = service_account(policy)
     account = cache.service_account(owner.namespace, name)
     binding = cache.role_binding(owner.namespace, BINDING)
     if account is None or binding is None:
@@ -201,7 +202,7 @@ def _rights(cache: CacheReader, obj: TerraformCluster, owner: Owner) -> object:
     return account.metadata.uid, binding.metadata.uid, binding.role_ref, subjects
 
 
-def _variables(cache: CacheReader, obj: TerraformCluster, owner: Owner) -> Iterator[object]:
+def _variables(cache: CacheReader, obj: TerraformObject, owner: Owner) -> Iterator[object]:
     """Sources without the label by which they are watched are read in every pass."""
     for ref in source_refs(obj.spec.variables_from):
         source = cache.variables(ref.kind, owner.namespace, ref.name)

@@ -1,27 +1,28 @@
 """The beginning of a pass proper (reconcile.md: Setup)."""
 
+from collections.abc import Sequence
+
 from captfctl.model import keys
+from captfctl.model.core import Job
 from captfctl.model.reasons import Deleting, DeletionBlocked, DriftDetected, Paused
 from captfctl.reconcile.context import Pass
+from captfctl.reconcile.known import Found
 from captfctl.runs.jobs import is_bookkept, is_finished
-from captfctl.runs.reader import own_jobs
 from captfctl.terraform.state.lock import read_lock
 from captfctl.terraform.state.own_secrets import read_own_secrets
 from captfctl.terraform.state.records import read_records
 
 
-def set_up(p: Pass) -> None:
-    """First-visit conditions, the suffix, the Jobs as cached, both records and the state."""
+def set_up(p: Pass, jobs: Sequence[Job]) -> Found:
+    """First-visit conditions and the suffix; reads both records and, where that is possible, lock
+    and state. `jobs` are the object's as cached."""
     _first_visit(p)
     if p.deleting:
         p.conditions.set_reason(Deleting.DELETING)
     status = p.obj.status
     status.observed_generation = p.obj.metadata.generation
     status.state_secret_suffix = p.owner.suffix
-    p.jobs = own_jobs(p.env.cache, p.owner)
-    _read(p)
-    record = p.records.attempt or p.records.applied
-    p.inputs_bytes = sum(len(data) for data in record.files.values()) if record else 0
+    return _read(p, jobs)
 
 
 def _first_visit(p: Pass) -> None:
@@ -31,23 +32,22 @@ def _first_visit(p: Pass) -> None:
     p.conditions.set_default(DeletionBlocked.NOT_BLOCKED)
 
 
-def _read(p: Pass) -> None:
+def _read(p: Pass, jobs: Sequence[Job]) -> Found:
     """The records; with them the state where nothing that this pass will do comes before that.
 
     Elsewhere Jobs are read first, and the server is asked whether the cache shows all of them: the
     state may be what one left that ended meanwhile.
     """
-    if not _nothing_runs(p):
-        p.records = read_records(p.env.door, p.owner)
-        return
-    p.lock = read_lock(p.env.door, p.owner)  # an earlier holder has left its state by then
+    if not _nothing_runs(p, jobs):
+        return Found(jobs=jobs, records=read_records(p.env.door, p.owner))
+    lock = read_lock(p.env.door, p.owner)  # an earlier holder has left its state by then
     chunks = [secret.metadata.name for secret in p.env.cache.state_secrets(p.owner)]
     own = read_own_secrets(p.env.door, p.owner, chunks)
-    p.records, p.state_read = own.records, own.state
+    return Found(jobs=jobs, records=own.records, lock=lock, state=own.state)
 
 
-def _nothing_runs(p: Pass) -> bool:
+def _nothing_runs(p: Pass, jobs: Sequence[Job]) -> bool:
     """Nothing ran since the last pass, and `check_lag` will have nothing to ask for."""
-    read = all(is_finished(job) and is_bookkept(job) for job in p.jobs)
+    read = all(is_finished(job) and is_bookkept(job) for job in jobs)
     shown = p.obj.status.active_job is not None or keys.BLOCK_MOVE in p.obj.metadata.annotations
     return read and not (shown or p.deleting or p.paused)

@@ -10,70 +10,73 @@ from captfctl.model.terraform import DriftAction
 from captfctl.reconcile.context import Pass
 from captfctl.reconcile.deletion import retaining
 from captfctl.reconcile.finish import first_apply_unfinished, last_apply_failed
+from captfctl.reconcile.known import Known, StateView
 from captfctl.reconcile.state_step import pending
 from captfctl.terraform.job.policy import failed_limit
 from captfctl.terraform.state.lock import LockHolder
 
+_OFF = timedelta(0)
 
-def snapshot(p: Pass) -> DecideInput:
-    """The `TerraformCluster` as `decide_op` sees it. Live plans and a requested restore are further
-    fields of it."""
+
+def snapshot(p: Pass, known: Known, view: StateView) -> DecideInput:
+    """The object as `decide_op` sees it. Live plans and a requested restore are further fields of
+    it."""
     status, config = p.obj.status, p.config
-    newest = p.kept.newest(Op.APPLY)
+    newest = known.books.newest(Op.APPLY)
     return DecideInput(
         now=p.now,
         deleting=p.deleting,
-        mutable=True,
-        state=_state(p),
-        jobs=_jobs(p),
+        mutable=p.rules.mutable,
+        state=_state(p, known, view),
+        jobs=_jobs(p, known),
         last_refresh=status.last_refresh,
         last_drift_check=status.last_drift_check,
         drift_interval=config.drift_interval,
         last_apply_succeeded=newest.finished_at if newest is not None and newest.ok else None,
         pending_refreshes=status.pending_refreshes,
         remediate=config.drift_action is DriftAction.REMEDIATE and _drifted(p),
-        health_interval=timedelta(0),  # machines only
+        health_interval=config.health_interval if p.provisioned else _OFF,
+        membership_interval=config.membership_interval,
         uid=p.owner.uid,
         created=p.obj.metadata.creation_timestamp,
-        state_held=p.deleting and p.state is not None and p.state.held,
+        state_held=p.deleting and view.held,
         retain=retaining(p),
-        first_apply=first_apply_unfinished(p),
+        first_apply=first_apply_unfinished(p, known),
         manual_apply=config.manual_apply,
         plans=False,  # nobody could approve one yet: nothing is applied unasked
     )
 
 
-def _state(p: Pass) -> State:
-    view = p.state
-    state = view.state if view is not None else None
+def _state(p: Pass, known: Known, view: StateView) -> State:
+    state = view.state
     return State(
         exists=state is not None,
-        inputs_hash=view.inputs_hash if view is not None else "",
-        current_hash=p.inputs.hash,
+        inputs_hash=view.inputs_hash,
+        current_hash=known.inputs.hash,
         pending=pending(p),
-        empty=state is not None and state.resources == 0 and _all_is_known(p),
+        empty=state is not None and state.resources == 0 and _all_is_known(known),
     )
 
 
-def _all_is_known(p: Pass) -> bool:
+def _all_is_known(known: Known) -> bool:
     """Whether the state tells of everything: no apply is unconfirmed, and no one works on it."""
-    lock = p.kept.lock
+    lock = known.books.lock
     at_work = lock is not None and lock.holder in (LockHolder.ALIVE, LockHolder.FOREIGN)
-    return not (p.records.marks.interrupted_apply or at_work)
+    return not (known.records.marks.interrupted_apply or at_work)
 
 
-def _jobs(p: Pass) -> Jobs:
-    books = p.kept
+def _jobs(p: Pass, known: Known) -> Jobs:
+    books = known.books
     newest = books.newest(Op.APPLY)
     blocked = newest if newest is not None and newest.blocked else None
     annotations = blocked.job.metadata.annotations if blocked else {}
-    failed = {op: books.failures.of(op, p.inputs.hash) for op in Op}
+    failed = {op: books.failures.of(op, known.inputs.hash) for op in Op}
     return Jobs(
         failures={op: found.count for op, found in failed.items()},
         last_failure={op: f.last for op, f in failed.items() if f.last is not None},
         failed_limit=failed_limit(p.policy),
         remediation_failures=books.remediation_failures,
-        last_apply_failed=last_apply_failed(p),
+        last_apply_failed=last_apply_failed(known),
         blocked_hash=annotations.get(keys.INPUTS_HASH, ""),
         blocked_at=blocked.finished_at if blocked else None,
         blocked_approval=annotations.get(keys.APPROVAL_HASH, ""),

@@ -1,6 +1,7 @@
 """Reading the state and taking over what it says (state.md: Verdicts on a state)."""
 
 import logging
+from dataclasses import replace
 from datetime import datetime
 
 from captfctl.cluster.errors import Conflict
@@ -9,9 +10,11 @@ from captfctl.model.conditions import Type
 from captfctl.model.events import EventReason
 from captfctl.model.ops import Op
 from captfctl.model.reasons import InfrastructureHealthy, OutputsValid, StateReadable
-from captfctl.model.terraform import TerraformCluster
-from captfctl.reconcile.context import Change, DecideAgain, Pass, StateView
-from captfctl.reconcile.outputs import map_outputs
+from captfctl.model.terraform import TerraformObject
+from captfctl.reconcile.context import Change, DecideAgain, Pass
+from captfctl.reconcile.inputs import previous_tfvars
+from captfctl.reconcile.known import Known, StateView
+from captfctl.terraform.books.bookkeeping import Bookkeeping
 from captfctl.terraform.books.results import FinishedRun
 from captfctl.terraform.job.run import RunSpec
 from captfctl.terraform.state.adopt import AdoptionSource, adopt
@@ -25,40 +28,47 @@ from captfctl.terraform.state.last_state import (
 )
 from captfctl.terraform.state.lock import LockHolder
 from captfctl.terraform.state.reader import State, StateProblem, Unreadable
-from captfctl.terraform.state.records import confirm_no_resources, mark_applied, read_records
+from captfctl.terraform.state.records import (
+    Records,
+    confirm_no_resources,
+    mark_applied,
+    read_records,
+)
 from captfctl.terraform.state.verdict import Signs, Verdict, judge, replaced
 
 log = logging.getLogger(__name__)
 
 
-def take_over(p: Pass, found: State | Unreadable) -> None:
+def take_over(p: Pass, known: Known, found: State | Unreadable) -> tuple[Known, StateView]:
     """Set `StateReadable` and everything that follows from the state."""
     if isinstance(found, Unreadable):
-        _unreadable(p, found)
+        records, view = _unreadable(p, known.records, found)
     else:
-        _readable(p, found)
+        records, view = _readable(p, known, found)
+    return replace(known, records=records, state=view), view
 
 
-def _unreadable(p: Pass, found: Unreadable) -> None:
-    verdict = _verdict(p, found)
-    if verdict.reason == StateReadable.APPLY_OUTCOME_UNKNOWN and _confirmed(p):
-        verdict = _verdict(p, found)
+def _unreadable(p: Pass, records: Records, found: Unreadable) -> tuple[Records, StateView]:
+    verdict = _verdict(p, records, found)
+    if verdict.reason == StateReadable.APPLY_OUTCOME_UNKNOWN and _confirmed(p, records):
+        records = read_records(p.env.door, p.owner)
+        verdict = _verdict(p, records, found)
     p.conditions.set_reason(verdict.reason, verdict.message)
     if not verdict.held:
         remember(p.obj.metadata, None)
     if found.problem is StateProblem.NO_STATE and not verdict.held:
         p.conditions.set_default(OutputsValid.OUTPUTS_PENDING)
         p.conditions.set_default(InfrastructureHealthy.WAITING_FOR_PROVISIONING)
-    p.state = StateView(None, verdict.held)
+    return records, StateView(None, verdict.held)
 
 
-def _verdict(p: Pass, found: Unreadable) -> Verdict:
-    return judge(p.env.door, p.owner, found, signs(p), deleting=p.deleting)
+def _verdict(p: Pass, records: Records, found: Unreadable) -> Verdict:
+    return judge(p.env.door, p.owner, found, signs(p, records), deleting=p.deleting)
 
 
-def signs(p: Pass) -> Signs:
+def signs(p: Pass, records: Records) -> Signs:
     """What tells of earlier applies, besides the state."""
-    return Signs(records=p.records, provisioned=p.provisioned, last=_last(p))
+    return Signs(records=records, provisioned=p.provisioned, last=_last(p))
 
 
 def _last(p: Pass) -> LastState | None:
@@ -72,10 +82,10 @@ def note_of_run(p: Pass, run: RunSpec) -> Change:
     return lambda obj: remember(obj.metadata, noted)
 
 
-def _confirmed(p: Pass) -> bool:
+def _confirmed(p: Pass, records: Records) -> bool:
     """Use up an operator's word that the unconfirmed apply created nothing
     (state.md: Applies that ended without telling)."""
-    recorded = p.records.marks.interrupted_apply
+    recorded = records.marks.interrupted_apply
     named = p.obj.metadata.annotations.get(keys.CONFIRM_NO_RESOURCES)
     if named is None:
         return False
@@ -89,7 +99,6 @@ def _confirmed(p: Pass) -> bool:
         )
         return False
     confirm_no_resources(p.env.door, p.owner, recorded)
-    p.records = read_records(p.env.door, p.owner)
     _write_now(p, _use_up_confirmation)
     return True
 
@@ -101,20 +110,19 @@ def _write_now(p: Pass, change: Change) -> None:
         raise DecideAgain from problem
 
 
-def _use_up_confirmation(obj: TerraformCluster) -> None:
+def _use_up_confirmation(obj: TerraformObject) -> None:
     obj.metadata.annotations.pop(keys.CONFIRM_NO_RESOURCES, None)
 
 
-def _readable(p: Pass, found: State) -> None:
-    restored = p.kept.newest(Op.RESTORE)
+def _readable(p: Pass, known: Known, found: State) -> tuple[Records, StateView]:
+    restored = known.books.newest(Op.RESTORE)
     ours = restored.name if restored is not None and restored.ok else ""
     why = contradiction(_last(p), found, restored=ours)
     if why and not _accepted(p, found):
         verdict = replaced(p.owner, found, why, deleting=p.deleting)
         p.conditions.set_reason(verdict.reason, verdict.message)
-        p.state = StateView(None, verdict.held)
-        return
-    _believe(p, found)
+        return known.records, StateView(None, verdict.held)
+    return _believe(p, known, found)
 
 
 def _accepted(p: Pass, found: State) -> bool:
@@ -123,7 +131,7 @@ def _accepted(p: Pass, found: State) -> bool:
     if p.obj.metadata.annotations.get(keys.ACCEPT_STATE, "").strip() != wanted:
         return False
 
-    def accept(obj: TerraformCluster) -> None:
+    def accept(obj: TerraformObject) -> None:
         obj.metadata.annotations.pop(keys.ACCEPT_STATE, None)
         remember(obj.metadata, LastState.of(found, p.owner.uid))
 
@@ -132,36 +140,52 @@ def _accepted(p: Pass, found: State) -> bool:
     return True
 
 
-def _believe(p: Pass, found: State) -> None:
-    _report(p)
+def _believe(p: Pass, known: Known, found: State) -> tuple[Records, StateView]:
+    records = known.records
+    _report(p, known.books)
     remember(p.obj.metadata, LastState.of(found, p.owner.uid))
     status = p.obj.status
     status.observed_state_serial = found.serial
-    taken = _adopt(p, found)
+    taken = _adopt(p, known.books, found)
     if isinstance(taken, Unreadable):
-        _unreadable(p, taken)
-        return
-    marks = p.records.marks
+        return _unreadable(p, records, taken)
     trusted = bool(taken.inputs_hash) or p.provisioned
-    if trusted and not marks.applied and p.records.attempt is not None:
+    if trusted and not records.marks.applied and records.attempt is not None:
         mark_applied(p.env.door, p.owner)
-    p.state = StateView(taken)
-    map_outputs(p, taken)
-    _count_refreshes(p)
+    _map_outputs(p, records, taken)
+    _count_refreshes(p, known.books)
+    return records, StateView(taken)
 
 
-def _report(p: Pass) -> None:
+def _map_outputs(p: Pass, records: Records, state: State) -> None:
+    """Set everything on the object that follows from the outputs
+    (module-contract.md: What outputs change)."""
+    mapped = p.rules.map_outputs(state, previous_tfvars(records))
+    p.set(Type.OUTPUTS_VALID, mapped.outputs_valid)
+    if mapped.healthy is not None:
+        p.set(Type.INFRASTRUCTURE_HEALTHY, mapped.healthy)
+    else:
+        p.conditions.set_default(InfrastructureHealthy.WAITING_FOR_PROVISIONING)
+    for kind, value in mapped.conditions:
+        p.set(kind, value)
+    if mapped.provisioned and not p.provisioned:
+        p.latch_provisioned()
+        p.later.append(EventReason.PROVISIONED.says("the infrastructure is provisioned"))
+    p.later.extend(mapped.notes)
+
+
+def _report(p: Pass, books: Bookkeeping) -> None:
     """A foreign lock does not stop Jobs: they wait for it, and fail if it stays
     (state.md: The state lock)."""
-    lock = p.kept.lock
+    lock = books.lock
     if lock is not None and lock.holder is LockHolder.FOREIGN:
         p.conditions.set_reason(StateReadable.STATE_LOCKED, lock.message)
     else:
         p.conditions.set_reason(StateReadable.STATE_READ)
 
 
-def _adopt(p: Pass, found: State) -> State | Unreadable:
-    run = _adoption_source(p)
+def _adopt(p: Pass, books: Bookkeeping, found: State) -> State | Unreadable:
+    run = _adoption_source(books)
     if run is None:
         return found
     hashed = run.job.metadata.annotations.get(keys.INPUTS_HASH)
@@ -175,19 +199,19 @@ def _adopt(p: Pass, found: State) -> State | Unreadable:
     return taken
 
 
-def _adoption_source(p: Pass) -> FinishedRun | None:
+def _adoption_source(books: Bookkeeping) -> FinishedRun | None:
     """The run whose state this is: the newer of the newest apply and restore, if it succeeded."""
-    newest = (p.kept.newest(Op.APPLY), p.kept.newest(Op.RESTORE))
+    newest = (books.newest(Op.APPLY), books.newest(Op.RESTORE))
     good = [run for run in newest if run is not None and run.ok]
     return max(good, key=lambda run: run.finished_at, default=None)
 
 
-def _count_refreshes(p: Pass) -> None:
+def _count_refreshes(p: Pass, books: Bookkeeping) -> None:
     """`status.pendingRefreshes`: how long the infrastructure is already coming up
     (reconcile.md: Pending infrastructure)."""
     status, before = p.obj.status, p.stored.status.last_refresh
     sampled = _later(status.last_refresh, before)
-    newest = p.kept.newest(Op.APPLY)
+    newest = books.newest(Op.APPLY)
     applied = newest is not None and newest.ok and _later(newest.finished_at, before)
     if not sampled:
         status.pending_refreshes = 0 if applied else status.pending_refreshes

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from captfctl.model.conditions import FALSE, NEGATIVE, TRUE, Type
 from captfctl.model.events import EventReason, Note
 from captfctl.model.meta import Condition
-from captfctl.model.reasons import WaitReason, known
+from captfctl.model.reasons import WaitReason, reason_named
 
 REMEDIATION_MARK = "; remediation Job "
 
@@ -55,7 +55,7 @@ def _warns(before: Condition | None, after: Condition) -> bool:
     """As the table says; `Ready` warns only when it is lost."""
     if after.type == Type.READY and (before is None or before.status != TRUE):
         return False
-    reason = known(after.type, after.reason)
+    reason = reason_named(after.type, after.reason)
     if reason is not None:
         return reason.warning
     return after.status == (TRUE if after.type in NEGATIVE else FALSE)
@@ -69,13 +69,13 @@ def describe(condition: Condition) -> str:
 
 def _event(after: Condition) -> EventReason:
     """The event that the table names for the reason."""
-    reason = known(after.type, after.reason)
+    reason = reason_named(after.type, after.reason)
     return reason.event if reason is not None else EventReason.CONDITION_CHANGED
 
 
 def _job_condition(before: Condition | None, after: Condition) -> Note | None:
     """Waits, and starts that failed without a Job; a finished Job has its own event."""
-    if isinstance(known(after.type, after.reason), WaitReason):
+    if isinstance(reason_named(after.type, after.reason), WaitReason):
         return _event(after).says(describe(after)) if changed(before, after) else None
     if after.message.startswith("Job ") or not _warns(before, after):
         return None

@@ -10,7 +10,7 @@ from captfctl.model import keys, names
 from captfctl.model.core import Secret
 from captfctl.model.meta import ObjectMeta
 from captfctl.model.owner import Owner
-from captfctl.model.resources import SECRETS
+from captfctl.model.resources import SECRETS, TERRAFORM_CLUSTERS
 from captfctl.reconcile import mirror
 from captfctl.settings import ManagerSettings
 from tests.embedded.support import until
@@ -58,8 +58,8 @@ def test_the_copies_that_an_object_uses_are_known(world: World, reader: Informer
 
 def test_an_object_that_was_handed_out_is_the_callers_own(world: World, reader: InformerReader):
     def change_what_was_handed_out() -> None:
-        reader.terraform_cluster(*world.key).metadata.annotations["changed"] = "here"
-        assert "changed" not in reader.terraform_cluster(*world.key).metadata.annotations
+        reader.own(TERRAFORM_CLUSTERS, *world.key).metadata.annotations["changed"] = "here"
+        assert "changed" not in reader.own(TERRAFORM_CLUSTERS, *world.key).metadata.annotations
 
     change_what_was_handed_out()
     newer = world.obj

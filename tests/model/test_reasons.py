@@ -10,7 +10,7 @@ import pytest
 
 from captfctl.model.condition_types import FALSE, NEGATIVE, TRUE, Type
 from captfctl.model.events import EventReason
-from captfctl.model.reasons import Reason, Standing, known, table
+from captfctl.model.reasons import Reason, Standing, reason_named, table
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "captfctl"
@@ -167,8 +167,8 @@ def test_a_reason_means_one_thing_in_one_condition():
 
 
 def test_a_reason_is_found_by_type_and_name():
-    assert all(known(kind, reason.value) is reason for kind, reason in ROWS)
-    assert known(Type.STATE_READABLE, "Mirrored") is None
+    assert all(reason_named(kind, reason.value) is reason for kind, reason in ROWS)
+    assert reason_named(Type.STATE_READABLE, "Mirrored") is None
 
 
 @pytest.mark.parametrize(("kind", "reason"), ROWS)

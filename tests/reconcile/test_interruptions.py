@@ -29,8 +29,8 @@ class Stale(DoorCache):
         self._jobs = super().jobs_of(world.owner)
         self._cluster = super().cluster(NAMESPACE, "prod")
 
-    def terraform_cluster(self, namespace, name):
-        return TERRAFORM_CLUSTERS.copy(self._obj)
+    def own(self, resource, namespace, name):
+        return resource.copy(self._obj)
 
     def cluster(self, namespace, name):
         return self._cluster

@@ -21,7 +21,7 @@ from captfctl.model.resources import (
     TERRAFORM_CLUSTER_IDENTITIES,
     TERRAFORM_CLUSTERS,
 )
-from captfctl.model.terraform import TerraformCluster
+from captfctl.model.terraform import TerraformObject
 from captfctl.reconcile.cache import copied_identity, users_of_copy
 from captfctl.runs.jobs import is_finished
 
@@ -47,7 +47,7 @@ class LaggingCache:
         self._door = door
         self._own_writes = own_writes
         self._seen: dict[str, dict[Key, Any]] = {r.plural: {} for r in FOLLOWED}
-        self._written: dict[Key, TerraformCluster] = {}
+        self._written: dict[tuple[str, str, str], TerraformObject] = {}
 
     def catch_up(self, resource: Resource[Any]) -> Iterator[Key]:
         """See everything of one resource; the objects that this wakes."""
@@ -62,19 +62,19 @@ class LaggingCache:
     def _get(self, resource: Resource[Any], namespace: str, name: str) -> Any:
         return self._seen[resource.plural].get((namespace, name))
 
-    def terraform_cluster(self, namespace: str, name: str) -> TerraformCluster | None:
-        cached = self._get(TERRAFORM_CLUSTERS, namespace, name)
-        written = self._written.get((namespace, name))
+    def own(self, resource: Resource[Any], namespace: str, name: str) -> Any:
+        cached = self._get(resource, namespace, name)
+        written = self._written.get((resource.kind, namespace, name))
         if cached is None:
             return None
         if written is None or cached.metadata.uid != written.metadata.uid:
-            return TERRAFORM_CLUSTERS.copy(cached)
+            return resource.copy(cached)
         newer = written if _version(cached) < _version(written) else cached
-        return TERRAFORM_CLUSTERS.copy(newer)
+        return resource.copy(newer)
 
-    def wrote(self, obj: TerraformCluster) -> None:
+    def wrote(self, obj: TerraformObject) -> None:
         if self._own_writes:
-            self._written[obj.key] = obj
+            self._written[obj.kind, *obj.key] = obj
 
     def secret(self, namespace: str, name: str):
         return self._get(SECRETS, namespace, name)

@@ -13,6 +13,7 @@ from captfctl.errors import CaptfError
 from captfctl.model import keys, names
 from captfctl.model.conditions import find
 from captfctl.model.core import Namespace, Secret
+from captfctl.model.kinds import CLUSTER
 from captfctl.model.meta import ObjectMeta
 from captfctl.model.resources import (
     CLUSTERS,
@@ -29,7 +30,7 @@ from captfctl.reconcile import (
     Env,
     NoRecorder,
     managed_namespaces,
-    reconcile_cluster,
+    reconcile,
     sweep,
 )
 from captfctl.runs.leases import Leases
@@ -196,7 +197,7 @@ class Simulation:
         manager.busy.add(key)
         manager.due.pop(key, None)
         try:
-            result = reconcile_cluster(key, manager.env)
+            result = reconcile(CLUSTER, key, manager.env)
         except Killed:
             self._restart(manager, "killed")
             return

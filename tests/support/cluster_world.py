@@ -27,7 +27,7 @@ from captfctl.model.identity import (
     TerraformClusterIdentity,
     TerraformClusterIdentitySpec,
 )
-from captfctl.model.kinds import INFRASTRUCTURE
+from captfctl.model.kinds import CLUSTER, INFRASTRUCTURE
 from captfctl.model.meta import ApiObject, Condition, LabelSelector, ObjectMeta, OwnerReference
 from captfctl.model.owner import Owner
 from captfctl.model.resource import Document, Resource
@@ -48,7 +48,7 @@ from captfctl.model.terraform import (
     TerraformCluster,
     TerraformClusterSpec,
 )
-from captfctl.reconcile import CacheReader, DoorCache, Env, NoMetrics, reconcile_cluster
+from captfctl.reconcile import CacheReader, DoorCache, Env, NoMetrics, reconcile
 from captfctl.settings import PassSettings
 from tests.support.clock import FakeClock
 from tests.support.fake_runner import FakeRunner
@@ -190,7 +190,7 @@ class World:
 
     def run(self, env: Env | None = None) -> Result:
         """One pass."""
-        return reconcile_cluster(self.key, env or self.env())
+        return reconcile(CLUSTER, self.key, env or self.env())
 
     def settle(self, passes: int = 4) -> Result:
         """Passes without anything happening in between."""

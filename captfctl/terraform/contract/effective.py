@@ -40,21 +40,6 @@ class Flags:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClusterConfig:
-    """What applies to a `TerraformCluster`."""
-
-    identity: IdentityRef | None
-    jobs: JobPolicy
-    drift_interval: timedelta
-    """Zero: no drift checks, and no health readings that ride on them."""
-    drift_action: DriftAction
-    deletion_policy: DeletionPolicy
-    manual_apply: bool
-    max_active_jobs: int
-    """Of the cluster together with its machines and pools; zero: no limit."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class OwnSettings:
     """What a machine or pool sets itself. `drift_interval` and `membership_interval` in seconds."""
 
@@ -68,16 +53,20 @@ class OwnSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WorkerConfig:
-    """What applies to a machine or pool."""
+class Config:
+    """What applies to an object."""
 
     identity: IdentityRef | None
     jobs: JobPolicy
     drift_interval: timedelta
+    """Zero: no drift checks, and no health readings that ride on them."""
     drift_action: DriftAction
     deletion_policy: DeletionPolicy | None
     """None: it would be inherited and the cluster cannot be found. Neither destroy nor retain."""
     max_active_jobs: int
+    """Of a cluster together with its machines and pools; zero: no limit."""
+    manual_apply: bool = False
+    """Clusters."""
     health_interval: timedelta = field(default=_OFF)
     """Machines that ask for remediation; zero: none."""
     annotate_machine: bool = False
@@ -86,11 +75,11 @@ class WorkerConfig:
     """Pools; zero: none."""
 
 
-def cluster_config(obj: TerraformCluster, flags: Flags) -> ClusterConfig:
+def cluster_config(obj: TerraformCluster, flags: Flags) -> Config:
     """A cluster inherits nothing: `spec.defaults` is for its machines and pools."""
     spec = obj.spec
     drift = spec.drift or ClusterDrift()
-    return ClusterConfig(
+    return Config(
         identity=spec.identity_ref,
         jobs=merge_jobs(spec.jobs),
         drift_interval=_first_set((drift.interval_seconds,), flags.drift_interval),
@@ -101,15 +90,13 @@ def cluster_config(obj: TerraformCluster, flags: Flags) -> ClusterConfig:
     )
 
 
-def machine_config(
-    own: OwnSettings, cluster: TerraformCluster | None, flags: Flags
-) -> WorkerConfig:
+def machine_config(own: OwnSettings, cluster: TerraformCluster | None, flags: Flags) -> Config:
     """A machine under its cluster, None when that cannot be found."""
     remediation = _merge_remediation(own.remediation, _defaults(cluster).remediation)
     annotate = remediation.annotate_machine is True
     health = _seconds(remediation.health_check_interval_seconds) or DEFAULT_HEALTH_INTERVAL
     intervals = (own.drift_interval, *(drift.interval_seconds for drift in _drifts(cluster)))
-    return WorkerConfig(
+    return Config(
         identity=_identity(own, cluster),
         jobs=_jobs(own, cluster),
         drift_interval=_first_set(intervals, flags.drift_interval),
@@ -122,14 +109,14 @@ def machine_config(
     )
 
 
-def pool_config(own: OwnSettings, cluster: TerraformCluster | None, flags: Flags) -> WorkerConfig:
+def pool_config(own: OwnSettings, cluster: TerraformCluster | None, flags: Flags) -> Config:
     """A pool under its cluster. Its drift checks cannot be switched off: they find its members."""
     inherited = list(_drifts(cluster))
     intervals = (own.drift_interval, *(drift.interval_seconds for drift in inherited))
     positive = tuple(interval for interval in intervals if interval)
     actions = (own.drift_action, *(drift.action for drift in inherited))
     membership = own.membership_interval or _defaults(cluster).membership_refresh_interval_seconds
-    return WorkerConfig(
+    return Config(
         identity=_identity(own, cluster),
         jobs=_jobs(own, cluster),
         drift_interval=_first_set(positive, flags.drift_interval or DEFAULT_DRIFT_INTERVAL),

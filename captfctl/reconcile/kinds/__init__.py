@@ -1,0 +1,31 @@
+"""The kinds that are reconciled: what is particular about each, and nothing else
+(reconcile.md: Kinds)."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from captfctl.model.kinds import CLUSTER
+from captfctl.reconcile.kinds.cluster import ClusterRules
+from captfctl.reconcile.kinds.rules import (
+    Built,
+    KindRules,
+    Mapped,
+    OwnerLookup,
+    effective,
+    owner_of,
+    paused_by,
+)
+
+__all__ = [
+    "RULES",
+    "Built",
+    "KindRules",
+    "Mapped",
+    "OwnerLookup",
+    "effective",
+    "owner_of",
+    "paused_by",
+]
+
+RULES: Final[Mapping[str, type[ClusterRules]]] = {CLUSTER.name: ClusterRules}
+"""By the kind's name."""

@@ -1,0 +1,163 @@
+"""What is particular about an object because of its kind (reconcile.md: Kinds).
+
+A pass is the same for every kind. Where kinds differ, it asks the `KindRules` of its object.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+
+from captfctl.cluster.door import Door
+from captfctl.model import keys
+from captfctl.model.capi import Cluster
+from captfctl.model.conditions import ConditionValue, Type
+from captfctl.model.events import Note
+from captfctl.model.kinds import Kind
+from captfctl.model.meta import OwnerReference
+from captfctl.model.owner import Owner
+from captfctl.model.reasons import DependenciesReady
+from captfctl.model.resource import Resource
+from captfctl.model.resources import CAPI
+from captfctl.model.terraform import TerraformObject
+from captfctl.settings import PassSettings
+from captfctl.terraform.contract.effective import Config, Flags
+from captfctl.terraform.contract.values import ContractInputs
+from captfctl.terraform.state.reader import State
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerLookup:
+    """What an object belongs to, as far as it is known.
+
+    `reference`: to its owner in Cluster API. `cluster`: the Cluster it belongs to, when that exists
+    and may own it. `gate`: why it may not, for `DependenciesReady`. `cluster_name` is also known
+    when the Cluster is gone; empty when it is not.
+    """
+
+    reference: OwnerReference | None
+    cluster: Cluster | None = None
+    gate: ConditionValue | None = None
+    cluster_name: str = ""
+
+    @property
+    def missing(self) -> ConditionValue:
+        """Why there is no owner to go on with."""
+        if self.gate is not None:
+            return self.gate
+        if self.reference is None:
+            return WAITING_FOR_OWNER
+        return DependenciesReady.OWNER_NOT_FOUND.says(
+            f"{self.reference.kind} {self.reference.name}, which owns this object, does not exist"
+        )
+
+
+WAITING_FOR_OWNER = DependenciesReady.WAITING_FOR_OWNER.says(
+    "Cluster API has not set the owner reference of a Cluster yet"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """The inputs of an object. `annotations` are to be set on it, or removed where None, once
+    every gate has passed."""
+
+    inputs: ContractInputs
+    annotations: Mapping[str, str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """What a state's outputs say about an object, besides the fields that its kind has set on it.
+
+    `healthy` None: no apply has succeeded yet. `notes` are true once the object is written.
+    """
+
+    outputs_valid: ConditionValue
+    healthy: ConditionValue | None
+    provisioned: bool
+    conditions: tuple[tuple[Type, ConditionValue], ...] = ()
+    notes: tuple[Note, ...] = ()
+
+
+class KindRules(Protocol):
+    """One object, seen as its kind sees it."""
+
+    kind: ClassVar[Kind]
+    resource: ClassVar[Resource[Any]]
+    mutable: ClassVar[bool]
+    """Whether changed inputs are applied to what is there."""
+
+    @property
+    def obj(self) -> TerraformObject:
+        """The object, which the pass changes."""
+        ...
+
+    @property
+    def lookup(self) -> OwnerLookup:
+        """What it belongs to, from the caches."""
+        ...
+
+    def config(self, flags: Flags) -> Config:
+        """Its effective configuration (api.md: Effective configuration)."""
+        ...
+
+    def dependents(self, door: Door) -> str:
+        """What must be gone before it may be destroyed, in words; empty for nothing. Read live."""
+        ...
+
+    def build(self, previous: bytes | None) -> Built | ConditionValue:
+        """The inputs it would be applied with now, or the gate that is closed.
+
+        `previous` is what the last attempt rendered, None before the first. Raises
+        `ContractError` when that cannot be read.
+        """
+        ...
+
+    def map_outputs(self, state: State, previous: bytes | None) -> Mapped:
+        """Set the fields that follow from the outputs; give what the pass has to set."""
+        ...
+
+    def depends_on(self) -> object | None:
+        """All that the object depends on, of what it belongs to, in JSON's types. None: some of it
+        is not in the caches (reconcile.md: Objects at rest)."""
+        ...
+
+
+def owner_reference(obj: TerraformObject, kind: Kind) -> OwnerReference | None:
+    """The reference to the object of Cluster API that owns it."""
+    for reference in obj.metadata.owner_references:
+        group = reference.api_version.partition("/")[0]
+        if reference.kind == kind.owner and group == CAPI:
+            return reference
+    return None
+
+
+def owner_of(rules: KindRules) -> Owner:
+    """The object as the owner of its Jobs and Secrets."""
+    meta = rules.obj.metadata
+    cluster = meta.labels.get(keys.CLUSTER_NAME, "") or rules.lookup.cluster_name
+    return Owner(rules.kind.name, meta.namespace, meta.name, meta.uid, cluster)
+
+
+def paused_by(rules: KindRules) -> str:
+    """What pauses the object, in words; empty when nothing does."""
+    cluster = rules.lookup.cluster
+    if keys.PAUSED in rules.obj.metadata.annotations:
+        return f"the object carries the annotation {keys.PAUSED}"
+    if cluster is not None and cluster.spec.paused:
+        return f"spec.paused of Cluster {cluster.metadata.name} is true"
+    return ""
+
+
+def values_of(state: State) -> Mapping[str, Any]:
+    """The outputs of a state by name."""
+    return {name: output.value for name, output in state.outputs.items()}
+
+
+def effective(rules: KindRules, settings: PassSettings) -> Config:
+    """The object's effective configuration under the settings of this manager."""
+    flags = Flags(
+        drift_interval=settings.drift_default_interval,
+        max_active_jobs=settings.cluster_max_active_jobs,
+    )
+    return rules.config(flags)

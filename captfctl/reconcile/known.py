@@ -1,0 +1,97 @@
+"""What the steps of a pass hand to each other (reconcile.md: Order of a pass).
+
+Each step takes what the steps before it learned and gives a value with what it adds. None of these
+values is ever changed.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from captfctl.controller import Result
+from captfctl.decide import Decision, Nanoseconds
+from captfctl.model.conditions import ConditionValue
+from captfctl.model.core import Job
+from captfctl.terraform.books.bookkeeping import Bookkeeping
+from captfctl.terraform.contract.values import ContractInputs
+from captfctl.terraform.contract.variables import UserVariables
+from captfctl.terraform.state.lock import StateLock
+from captfctl.terraform.state.reader import State, Unreadable
+from captfctl.terraform.state.records import Records
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What the setup read. `jobs` are as cached; `lock` and `state` are there where they could be
+    read with the records."""
+
+    jobs: Sequence[Job]
+    records: Records
+    lock: StateLock | None = None
+    state: State | Unreadable | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StateView:
+    """The state as this pass found it. `held`: no Job may run except a requested restore."""
+
+    state: State | None
+    held: bool = False
+
+    @property
+    def inputs_hash(self) -> str:
+        """The hash recorded on the state; empty when there is none."""
+        return self.state.inputs_hash if self.state else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What the object would be applied with now, or the gate that keeps it from being known."""
+
+    gate: ConditionValue | None = None
+    values: ContractInputs | None = None
+    variables: UserVariables = field(default_factory=dict)
+    hash: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What a pass knows once its Jobs are read.
+
+    `state` None: it was not read in this pass. `records` are as this pass left them.
+    `running_apply` is the name of the apply that runs. `awaited` says what an approval is awaited
+    for; None: nothing was decided in this pass. `credentials_error` is what keeps Jobs from being
+    started and is worth trying again.
+    """
+
+    books: Bookkeeping
+    records: Records
+    inputs_bytes: int = 0
+    state: StateView | None = None
+    inputs: Inputs = field(default_factory=Inputs)
+    running_apply: str = ""
+    awaited: str | None = None
+    credentials_error: Exception | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What is to be done, and what it was decided from."""
+
+    decision: Decision
+    known: Known
+    state: StateView
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a branch ended. `idle`: for how long nothing is due; None where something is."""
+
+    known: Known
+    requeue: timedelta
+    idle: Nanoseconds | None = None
+
+    @property
+    def result(self) -> Result:
+        """For the queue."""
+        return Result(self.requeue.total_seconds())
