@@ -1,8 +1,10 @@
 """The two ways progress is shown."""
 
 import sys
+from collections.abc import Mapping
 from typing import Any
 
+from captfctl.cli.heartbeat import Heartbeat
 from captfctl.cli.progress import Display, Key
 from captfctl.cli.settled import Standing, Verdict
 from captfctl.model.core import Event
@@ -24,10 +26,11 @@ def name_of(key: Key) -> str:
 
 
 class Lines:
-    """One line per event, for pipes and logs. Lines are whole and flushed as they come."""
+    """One line per event, for pipes and logs, and one after some silence."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, pulse: Heartbeat) -> None:
         self._width = width
+        self._pulse = pulse
 
     def event(self, key: Key, event: Event) -> None:
         note = event.note.replace("\n", " ")
@@ -39,11 +42,27 @@ class Lines:
             why = f": {verdict.why}" if verdict.why else f" after {seconds:.1f}s"
             self._line(key, f"{mark}{why}".replace("\n", " "))
 
+    def waiting(self, verdicts: Mapping[Key, Verdict]) -> None:
+        self._pulse.now_doing(still(verdicts))
+
     def close(self) -> None:
-        pass
+        self._pulse.now_doing("")
 
     def _line(self, key: Key, text: str) -> None:
-        print(f"{name_of(key):<{self._width}}  {text}", flush=True)
+        self._pulse.say(f"{name_of(key):<{self._width}}  {text}")
+
+
+def still(verdicts: Mapping[Key, Verdict]) -> str:
+    """What is waited for, in one line however many objects there are."""
+    working = [key for key, found in verdicts.items() if not found.settled]
+    if not working:
+        return "waiting for a moment whether it lasts"
+    first = working[0]
+    text = f"{name_of(first)}  still working"
+    if why := verdicts[first].why:
+        text += f": {why}".replace("\n", " ")
+    others = len(working) - 1
+    return f"{text}; and {others} more of {len(verdicts)}" if others else text
 
 
 class Live:
@@ -69,6 +88,9 @@ class Live:
         mark = _MARKS[verdict.standing] or "working"
         self._rows[key] = (mark, verdict.why or f"after {seconds:.1f}s")
         self._live.update(self._table())
+
+    def waiting(self, verdicts: Mapping[Key, Verdict]) -> None:
+        pass  # the table shows it
 
     def close(self) -> None:
         self._live.stop()
@@ -97,8 +119,8 @@ class Live:
         return table
 
 
-def make_display(keys: list[Key]) -> Display:
+def make_display(keys: list[Key], pulse: Heartbeat) -> Display:
     """Live on a terminal, lines otherwise."""
     if sys.stdout.isatty():
         return Live(keys)
-    return Lines(max((len(name_of(key)) for key in keys), default=0))
+    return Lines(max((len(name_of(key)) for key in keys), default=0), pulse)

@@ -8,7 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from captfctl.cli.connect import running_here
-from captfctl.cli.signals import Interrupted
+from captfctl.cli.ending import ADOPTED, end_in_order, still_running
+from captfctl.cli.heartbeat import Heartbeat
+from captfctl.cli.signals import EndRequest, Interrupted
 from captfctl.clock import Clock
 from captfctl.cluster.door import Door
 from captfctl.embedded.images import ImageTable
@@ -56,26 +58,51 @@ def make_plane(data: Path, images: ImageTable, clock: Clock, port: int = 0) -> L
 
 
 @contextmanager
-def local_session(data: Path, images: ImageTable, clock: Clock) -> Iterator[Door]:
+def local_session(
+    data: Path, images: ImageTable, clock: Clock, ending: EndRequest, pulse: Heartbeat
+) -> Iterator[Door]:
     """The door of the control plane in `data`: started for this block unless it runs already."""
     if running_here(data):
-        from captfctl.cluster.live import LiveDoor
-
-        door = LiveDoor.from_kubeconfig(data / KUBECONFIG)
-        try:
+        with _visit(data, ending) as door:
             yield door
-        except Interrupted:
-            print("interrupted: the control plane that runs here goes on", file=sys.stderr)
-            raise
-        finally:
-            door.close()
         return
     plane = make_plane(data, images, clock)
-    plane.start()
-    try:
+    with pulse.doing("starting the control plane"):
+        plane.start()
+    with ended_in_order(plane, ending, pulse):
         yield plane.door
+
+
+@contextmanager
+def ended_in_order(plane: LocalPlane, ending: EndRequest, pulse: Heartbeat) -> Iterator[None]:
+    """End the started control plane after the block, and say what became of its runs."""
+
+    def left() -> str:
+        runs = still_running(plane.door)
+        return f"{runs} may go on: {ADOPTED}" if runs else "nothing was running"
+
+    ending.left = left
+    try:
+        yield
+    finally:
+        end_in_order(plane, pulse, interrupted=ending.is_set())
+
+
+@contextmanager
+def _visit(data: Path, ending: EndRequest) -> Iterator[Door]:
+    from captfctl.cluster.live import LiveDoor
+
+    door = LiveDoor.from_kubeconfig(data / KUBECONFIG)
+
+    def left() -> str:
+        runs = still_running(door)
+        return "the control plane that runs here goes on" + (f", and so does {runs}" * bool(runs))
+
+    ending.left = left
+    try:
+        yield door
     except Interrupted:
-        print("interrupted: runs are asked to stop, their outcome is recorded", file=sys.stderr)
+        print(f"interrupted: {left()}", file=sys.stderr)
         raise
     finally:
-        plane.stop()
+        door.close()

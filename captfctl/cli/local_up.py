@@ -4,7 +4,8 @@ from pathlib import Path
 
 from captfctl.cli import logs
 from captfctl.cli.described_input import known_kinds, read_objects
-from captfctl.cli.local_session import image_table, make_plane
+from captfctl.cli.heartbeat import Heartbeat
+from captfctl.cli.local_session import ended_in_order, image_table, make_plane
 from captfctl.cli.options import data_dir
 from captfctl.cli.signals import end_requested
 from captfctl.clock import Clock, SystemClock
@@ -22,17 +23,16 @@ def local_up(
     clock = SystemClock()
     described = _read(files, clock)
     plane = make_plane(data_dir(data), image_table(images), clock, port)
-    plane.start()
-    try:
-        for item in described or ():
-            done = apply(plane.door, item.resource, item.document)
-            print(f"{item.resource.kind.lower()}/{item.name} {done.action}", flush=True)
-        _tell(plane)
-        while not ending.wait(3600.0):
-            pass
-        print("ending: runs are asked to stop, their outcome is recorded", flush=True)
-    finally:
-        plane.stop()
+    with Heartbeat(clock) as pulse:
+        with pulse.doing("starting the control plane"):
+            plane.start()
+        with ended_in_order(plane, ending, pulse):
+            for item in described or ():
+                done = apply(plane.door, item.resource, item.document)
+                pulse.say(f"{item.resource.kind.lower()}/{item.name} {done.action}")
+            pulse.say(_greeting(plane))
+            while not ending.wait(3600.0):
+                pass
     return 0
 
 
@@ -42,12 +42,11 @@ def _read(files: list[str], clock: Clock) -> DescribedSet | None:
     return read_objects(files, known_kinds(clock))
 
 
-def _tell(plane: LocalPlane) -> None:
-    print(
+def _greeting(plane: LocalPlane) -> str:
+    return (
         f"The control plane is up at {plane.api.url}; everything is kept in {plane.data}.\n"
         f"In another terminal:\n\n"
         f"  export KUBECONFIG={plane.kubeconfig}\n"
         f"  kubectl get terraformclusters\n\n"
-        "Ctrl-C ends it.",
-        flush=True,
+        "Ctrl-C ends it."
     )

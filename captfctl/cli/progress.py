@@ -1,14 +1,16 @@
 """Following objects until each is settled: live on a terminal, plain lines in a pipe."""
 
 import queue
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Protocol
 
-from captfctl.cli.settled import Standing, Verdict, verdict
+from captfctl.cli.settled import Standing, Verdict, due_again, verdict
 from captfctl.clock import Clock
 from captfctl.cluster.door import Door
+from captfctl.cluster.errors import NotFound
 from captfctl.controller import Handler, Informer
 from captfctl.model import keys
 from captfctl.model.core import Event, Pod
@@ -26,6 +28,27 @@ _QUIET: frozenset[str] = frozenset(
         *("RunStarted", "StepStarted", "RunFinished"),  # the runner's
     }
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A pass of each object that somebody asked for (reconcile.md: Asking for a pass)."""
+
+    at: datetime
+
+    @property
+    def id(self) -> str:
+        """What the pass repeats in its answer."""
+        return f"{self.at:%Y-%m-%dT%H:%M:%S.%fZ}"
+
+    def ask(self, door: Door, keys_: Iterable[Key]) -> None:
+        """Ask for it. An object that is gone meanwhile is left out."""
+        patch = {"metadata": {"annotations": {keys.RECONCILE_REQUESTED: self.id}}}
+        for namespace, name in keys_:
+            with suppress(NotFound):
+                door.patch(TERRAFORM_CLUSTERS, name, namespace, patch)
+
+
 PATIENCE_SECONDS = 5.0
 """How long a gate may be closed before it counts as waiting for a person: its owner, identity or
 Secret may have been created a moment after it."""
@@ -47,6 +70,10 @@ class Display(Protocol):
         """The verdict on an object changed, `seconds` after the beginning."""
         ...
 
+    def waiting(self, verdicts: Mapping[Key, Verdict]) -> None:
+        """How all objects stand, while some are not settled; told again and again."""
+        ...
+
     def close(self) -> None:
         """Nothing more will be shown."""
         ...
@@ -57,7 +84,8 @@ class Follower:
     """Watches objects and their events and tells a display.
 
     `seconds` in what it reports count from its creation. While it waits it calls `check` about
-    twice a second, which raises when there is nothing to wait for any more.
+    twice a second, which raises when there is nothing to wait for any more. `request` is the pass
+    that was asked for: until one has answered it, what an object says is not about now.
     """
 
     door: Door
@@ -65,6 +93,7 @@ class Follower:
     clock: Clock
     display: Display
     check: Callable[[], None] = lambda: None
+    request: Request | None = None
     _inbox: "queue.SimpleQueue[tuple[Key, TerraformCluster | Event | None]]" = field(
         default_factory=queue.SimpleQueue
     )
@@ -85,7 +114,7 @@ class Follower:
             verdicts[key] = gone if cluster is None else self._verdict(cluster)
             return self._final(key, verdicts[key])
 
-        self._run(timeout, judge)
+        self._run(timeout, judge, verdicts)
         return verdicts
 
     def until_gone(self, timeout: float) -> dict[Key, Verdict]:
@@ -102,17 +131,30 @@ class Follower:
             left[key] = self._verdict(cluster)
             return self._final(key, left[key])
 
-        self._run(timeout, judge)
+        self._run(timeout, judge, left)
         return left
 
     def _verdict(self, cluster: TerraformCluster) -> Verdict:
+        asked = self.request
         active = cluster.status.active_job
-        if active is None:
-            return verdict(cluster)
-        job = (cluster.metadata.namespace, active.name)
-        return verdict(cluster, [pod for pod in list(self._pods.values()) if _job_of(pod) == job])
+        job = (cluster.metadata.namespace, active.name if active else "")
+        pods = [pod for pod in list(self._pods.values()) if active and _job_of(pod) == job]
+        found = verdict(cluster, pods, asked.id if asked else "")
+        if asked is None or found.standing is not Standing.FAILED:
+            return found
+        due = due_again(cluster, asked.at, self.clock.now())
+        return (
+            replace(found, why=f"{found.why}; the next try is due at {due:%H:%M:%SZ}")
+            if due
+            else found
+        )
 
-    def _run(self, timeout: float, judge: Callable[[Key, TerraformCluster | None], bool]) -> None:
+    def _run(
+        self,
+        timeout: float,
+        judge: Callable[[Key, TerraformCluster | None], bool],
+        verdicts: Mapping[Key, Verdict],
+    ) -> None:
         deadline = self._began + timeout
         done: set[Key] = set()
         current: dict[Key, TerraformCluster | None] = {}
@@ -129,6 +171,7 @@ class Follower:
                         done.add(key)
                     else:
                         done.discard(key)
+                self.display.waiting(verdicts)
         for key, thing in self._next(0.0):
             if isinstance(thing, Event):
                 self._tell(key, thing)

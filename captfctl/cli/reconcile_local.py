@@ -2,16 +2,18 @@
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 from captfctl.cli.connect import running_here
 from captfctl.cli.described_input import known_kinds, read_objects
 from captfctl.cli.display import make_display, name_of
+from captfctl.cli.heartbeat import Heartbeat
 from captfctl.cli.local_session import image_table, images_that_count, local_session
 from captfctl.cli.options import data_dir, timeout_seconds
-from captfctl.cli.progress import Follower, Key
+from captfctl.cli.progress import Display, Follower, Key, Request
 from captfctl.cli.settled import Standing, Verdict
 from captfctl.cli.signals import EndRequest, end_requested
 from captfctl.clock import SystemClock
@@ -19,7 +21,7 @@ from captfctl.cluster.apply import apply
 from captfctl.cluster.door import Door
 from captfctl.cluster.errors import NotFound
 from captfctl.embedded.agent.settings import inherited_environment
-from captfctl.embedded.described import BadInput, DescribedSet, Violation
+from captfctl.embedded.described import BadInput, Described, DescribedSet, Violation
 from captfctl.embedded.images import ImageStore, ImageTable, PullError, has_module_files
 from captfctl.errors import EnvironmentFault
 from captfctl.model.resources import TERRAFORM_CLUSTERS
@@ -49,16 +51,16 @@ def reconcile_local(files: list[str], data: Path | None, images: Path | None, ti
     _check_images(described, table, runs_here=not running_here(home))
     ending = end_requested()
     check = partial(_check_going_on, ending, home)
-    with local_session(home, table, clock) as door:
-        keys = _keys(described)
-        display = make_display(keys)
-        try:
-            follower = Follower(door, keys, clock, display, check)
-            _apply(door, described, ending)
+    keys = _keys(described)
+    request = Request(clock.now())
+    with Heartbeat(clock) as pulse, local_session(home, table, clock, ending, pulse) as door:
+        with _shown(keys, pulse) as display:
+            follower = Follower(door, keys, clock, display, check, request)
+            with pulse.doing("applying the objects"):
+                _apply(door, described, ending, pulse)
+                request.ask(door, keys)
             verdicts = follower.until_settled(limit)
-        finally:
-            display.close()
-    _summarize(verdicts)
+        _summarize(verdicts)
     return _exit_code(verdicts.values())
 
 
@@ -69,20 +71,31 @@ def delete_local(files: list[str], data: Path | None, images: Path | None, timeo
     described = read_objects(files, known_kinds(clock))
     ending, home = end_requested(), data_dir(data)
     check = partial(_check_going_on, ending, home)
-    with local_session(home, image_table(images), clock) as door:
-        keys = _keys(described)
-        display = make_display(keys)
-        try:
+    table, keys = image_table(images), _keys(described)
+    with Heartbeat(clock) as pulse, local_session(home, table, clock, ending, pulse) as door:
+        with _shown(keys, pulse) as display:
             follower = Follower(door, keys, clock, display, check)
-            _delete(door, (item for item in described if item.resource.kind == "Cluster"))
-            _delete(door, (i for i in described if i.resource.kind == TERRAFORM_CLUSTERS.kind))
+            with pulse.doing("deleting the objects"):
+                _delete(door, _of_kind(described, "Cluster"), pulse)
+                _delete(door, _of_kind(described, TERRAFORM_CLUSTERS.kind), pulse)
             left = follower.until_gone(limit)
-        finally:
-            display.close()
+        _summarize(left)
         if not left:
-            _delete(door, reversed(described.objects))
-    _summarize(left)
+            _delete(door, reversed(described.objects), pulse)
     return _exit_code(left.values())
+
+
+@contextmanager
+def _shown(keys: list[Key], pulse: Heartbeat) -> Iterator[Display]:
+    display = make_display(keys, pulse)
+    try:
+        yield display
+    finally:
+        display.close()
+
+
+def _of_kind(described: DescribedSet, kind: str) -> list[Described]:
+    return [item for item in described if item.resource.kind == kind]
 
 
 def _exit_code(verdicts: Iterable[Verdict]) -> int:
@@ -146,23 +159,20 @@ def _image_problem(store: ImageStore, table: ImageTable, reference: str) -> Pull
     return None
 
 
-def _apply(door: Door, described: DescribedSet, ending: EndRequest) -> None:
+def _apply(door: Door, described: DescribedSet, ending: EndRequest, pulse: Heartbeat) -> None:
     for item in described:
         ending.check()
         done = apply(door, item.resource, item.document)
-        print(f"{item.resource.kind.lower()}/{item.name} {done.action}", flush=True)
+        pulse.say(f"{item.resource.kind.lower()}/{item.name} {done.action}")
 
 
-def _delete(door: Door, items: Iterable[object]) -> None:
-    from captfctl.embedded.described import Described
-
+def _delete(door: Door, items: Iterable[Described], pulse: Heartbeat) -> None:
     for item in items:
-        assert isinstance(item, Described)
         try:
             door.delete(item.resource, item.name, item.namespace)
         except NotFound:
             continue
-        print(f"{item.resource.kind.lower()}/{item.name} deleted", flush=True)
+        pulse.say(f"{item.resource.kind.lower()}/{item.name} deleted")
 
 
 def _summarize(verdicts: dict[Key, Verdict]) -> None:

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from enum import IntEnum
 
-from captfctl.model import reasons
+from captfctl.model import keys, reasons
 from captfctl.model.conditions import FALSE, TRUE, Type, find
 from captfctl.model.core import Pod
 from captfctl.model.meta import Condition
@@ -46,10 +47,11 @@ _GATES = (
 )
 
 
-def verdict(cluster: TerraformCluster, pods: Iterable[Pod] = ()) -> Verdict:
+def verdict(cluster: TerraformCluster, pods: Iterable[Pod] = (), request: str = "") -> Verdict:
     """How a TerraformCluster stands (`WORKING` while anything is still on its way).
 
-    `pods` are those of its active Job.
+    `pods` are those of its active Job. What it said before a pass answered `request` does not
+    count: something may be due since, or what it waited for may have come.
     """
     status = cluster.status
     if status.active_job is not None and (stuck := _stuck(status.active_job.name, pods)):
@@ -60,11 +62,25 @@ def verdict(cluster: TerraformCluster, pods: Iterable[Pod] = ()) -> Verdict:
         return Verdict(Standing.WORKING, "its newest spec is not seen yet")
     if status.active_job is not None:
         return Verdict(Standing.WORKING, f"Job {status.active_job.name} runs")
+    if keys.MANAGED_BY in cluster.metadata.annotations:
+        return Verdict(Standing.WAITING, f"somebody else manages it (annotation {keys.MANAGED_BY})")
+    if request and (status.answer is None or status.answer.request != request):
+        return Verdict(Standing.WORKING, "waiting for a pass")
     for judge in (_paused, _gates, _apply, _state, _ready):
         found = judge(cluster)
         if found is not None:
             return found
     return Verdict(Standing.WORKING)
+
+
+def due_again(cluster: TerraformCluster, asked: datetime, now: datetime) -> datetime | None:
+    """When what had failed before it was `asked` for is tried again; None: not known."""
+    answer = cluster.status.answer
+    apply = _get(cluster, Type.APPLY_JOB_SUCCEEDED)
+    if answer is None or answer.until is None or answer.until <= now or apply is None:
+        return None
+    since = apply.last_transition_time
+    return answer.until if since is not None and since <= asked else None
 
 
 # What a node says of a container that it cannot start, and who can change that.

@@ -103,14 +103,20 @@ class LocalPlane:
             )
             for part in self._cluster_parts():
                 self._begin(part, undo)
+            runs = undo.enter_context(contextlib.ExitStack())
             self.agent.start()
-            undo.callback(self._stop_agent)
+            runs.callback(self._stop_agent)
             for part in self.controllers(self.door_of(keys.FIELD_OWNER)):
-                self._begin(part, undo)
-            self._undo = undo.pop_all()
+                self._begin(part, runs)
+            self._runs, self._undo = runs, undo.pop_all()
+
+    def end_runs(self) -> None:
+        """End the manager, so that nothing new starts, then the runs in order: their pods record
+        how they ended, which the door still shows until `stop`."""
+        self._runs.close()
 
     def stop(self) -> None:
-        """End the runs in order (their pods record how they ended), then everything else."""
+        """End the runs in order, then everything else."""
         self._undo.close()
 
     def door_of(self, field_owner: str) -> Door:

@@ -33,6 +33,7 @@ RESTORE_STATE = "captf.io/restore-state"
 CONFIRM_NO_RESOURCES = "captf.io/confirm-no-resources"
 ACCEPT_STATE = "captf.io/accept-state"
 LAST_STATE = "captf.io/last-state"
+RECONCILE_REQUESTED = "captf.io/reconcile-requested"
 
 # Annotations of Jobs (metadata.md: Annotations of Jobs).
 INPUTS_HASH = "captf.io/inputs-hash"

@@ -116,6 +116,15 @@ class Settled(Part):
     """Size of the rendered inputs, for metrics."""
 
 
+class Answer(Part):
+    """What the pass found that was asked for with the annotation captf.io/reconcile-requested."""
+
+    request: Annotated[str, rule(minLength=1, maxLength=64)] = ""
+    """The annotation's value, cut to 64 bytes."""
+    until: Time | None = None
+    """When something is due that the pass had to wait for. Absent: a Job ran, or nothing is due."""
+
+
 class CommonStatus(Part):
     """What every object with runs reports."""
 
@@ -136,6 +145,7 @@ class CommonStatus(Part):
     """Part of the name of the Secret with the Terraform state."""
     source: SourceStatus | None = None
     settled: Settled | None = None
+    answer: Answer | None = None
     state_backups: Annotated[list[StateBackup], rule(minItems=1, maxItems=16)] = msgspec.field(
         default_factory=list
     )

@@ -3,9 +3,10 @@
 
 from datetime import timedelta
 
-from captfctl.decide import Nanoseconds
+from captfctl.decide import Nanoseconds, constants
 from captfctl.model import keys
-from captfctl.model.conditions import ConditionValue, Type
+from captfctl.model.conditions import ConditionValue, Type, cut
+from captfctl.model.meta import whole_seconds
 from captfctl.model.ops import Op
 from captfctl.model.reasons import (
     ApplyJobSucceeded,
@@ -14,12 +15,16 @@ from captfctl.model.reasons import (
     Reconciling,
     Standing,
 )
+from captfctl.model.status import Answer
 from captfctl.reconcile import provisioning
 from captfctl.reconcile.context import Pass
 from captfctl.reconcile.known import Ended, Known
 from captfctl.terraform.books.results import FinishedRun
 
 NO_REQUEUE = timedelta(0)
+_NOTHING_CONCLUDED = frozenset({constants.LAG_REQUEUE, constants.STUCK_JOB_REQUEUE})
+_ROUND_UP = timedelta(microseconds=999_999)
+_REQUEST_MAX = 64
 MANUAL_WAIT = (
     "applyPolicy is Manual and this release cannot make plans to approve: what has to be applied "
     "waits until applyPolicy is Automatic"
@@ -38,7 +43,21 @@ def finish(
     sum_up(p, known, apply_condition)
     if not p.deleting and not p.paused:
         _inputs_applied(p, known)
+    if requeue not in _NOTHING_CONCLUDED:
+        answer_request(p, requeue)
     return Ended(known, requeue, idle)
+
+
+def answer_request(p: Pass, requeue: timedelta) -> None:
+    """Answer a request for a pass: one has concluded, and this is how long what is due has to wait
+    (reconcile.md: Asking for a pass)."""
+    asked = cut(p.obj.metadata.annotations.get(keys.RECONCILE_REQUESTED, ""), _REQUEST_MAX)
+    answered = p.obj.status.answer
+    if not asked or (answered is not None and answered.request == asked):
+        return
+    waits = requeue > NO_REQUEUE and p.obj.status.active_job is None
+    until = whole_seconds(p.now + requeue + _ROUND_UP) if waits else None
+    p.obj.status.answer = Answer(request=asked, until=until)
 
 
 def sum_up(p: Pass, known: Known, apply_condition: ConditionValue | None = None) -> None:

@@ -17,6 +17,7 @@ from captfctl.model.reasons import Paused, Ready
 from captfctl.reconcile import report, settled
 from captfctl.reconcile.context import Pass
 from captfctl.reconcile.env import Env
+from captfctl.reconcile.finish import answer_request
 from captfctl.reconcile.kinds import KindRules, owner_of, paused_by
 from captfctl.reconcile.retain import retain
 from captfctl.reconcile.state_step import signs
@@ -139,6 +140,7 @@ def close_gate(p: Pass, gate: ConditionValue) -> None:
     if not p.provisioned:
         reason = Ready.NOT_READY if gate.status == FALSE else Ready.READY_UNKNOWN
         p.conditions.set_reason(reason, f"{gate.reason}: {gate.message}")
+    answer_request(p, constants.GATE_REQUEUE)
 
 
 def _nothing_to_take_down(p: Pass) -> bool:

@@ -1,10 +1,12 @@
 """When an object needs no more watching."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from captfctl.cli.settled import Standing, verdict
+from captfctl.cli.settled import Standing, due_again, verdict
+from captfctl.model import keys
+from captfctl.model.conditions import find
 from captfctl.model.core import (
     ContainerState,
     ContainerStateWaiting,
@@ -13,7 +15,7 @@ from captfctl.model.core import (
     PodStatus,
 )
 from captfctl.model.meta import Condition, ObjectMeta
-from captfctl.model.status import ActiveJob
+from captfctl.model.status import ActiveJob, Answer
 from captfctl.model.terraform import (
     Source,
     TerraformCluster,
@@ -162,3 +164,38 @@ def test_degraded_infrastructure_is_a_failure():
     }
 
     assert verdict(cluster(conditions)).standing is Standing.FAILED
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"ApplyJobSucceeded": ("False", "ApplyFailed")}, {"Paused": ("True", "Paused")}]
+)
+def test_what_was_said_before_the_request_does_not_count(changes):
+    asked = cluster(changes)
+    for answer in (None, Answer(request="an earlier one")):
+        asked.status.answer = answer
+        assert verdict(asked, request="r").standing is Standing.WORKING
+
+    asked.status.answer = Answer(request="r")
+    assert verdict(asked, request="r") == verdict(asked)
+    assert verdict(asked).settled
+
+
+def test_an_object_of_another_manager_is_not_waited_for():
+    managed = cluster()
+    managed.metadata.annotations[keys.MANAGED_BY] = "another"
+
+    assert verdict(managed, request="r").standing is Standing.WAITING
+
+
+def test_when_an_old_failure_is_tried_again_is_known_from_the_answer():
+    asked, second = datetime(2026, 1, 1, tzinfo=UTC), timedelta(seconds=1)
+    failed = cluster({"ApplyJobSucceeded": ("False", "ApplyFailed")})
+    condition = find(failed.status.conditions, "ApplyJobSucceeded")
+    until = asked + 40 * second
+
+    failed.status.answer = Answer(request="r", until=until)
+    condition.last_transition_time = asked - second
+    assert due_again(failed, asked, asked + second) == until
+    assert due_again(failed, asked, until) is None
+    condition.last_transition_time = asked + second  # it failed again: the answer is older
+    assert due_again(failed, asked, asked + second) is None

@@ -1,12 +1,17 @@
 """The scenarios on the embedded control plane."""
 
+import re
 import shutil
 import signal
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from captfctl.clock import SystemClock
+from captfctl.embedded.layout import STORE
+from captfctl.embedded.store import EmbeddedStore
 from captfctl.model import keys
 from captfctl.model.ops import Op
 from captfctl.model.resources import JOBS
@@ -146,18 +151,12 @@ def test_sigterm_interrupts_the_run_in_order_and_it_is_tried_again_at_once(site)
 
 def test_a_first_apply_that_fails_half_way_comes_up_and_later_ones_are_guarded(tmp_path):
     site = LocalSite(tmp_path / "site")
-    module, gate = tmp_path / "module", tmp_path / "gate"
-    shutil.copytree(QUICKSTART.parent / "module", module)
-    (module / "gate.tf").write_text(
-        'resource "terraform_data" "gate" {\n'
-        "  triggers_replace = [var.subnets]\n"
-        f'  provisioner "local-exec" {{\n    command = "test -e {gate}"\n  }}\n}}\n'
-    )
-    site.add_image("registry.example.com/gated/cluster:v1", module=module)
+    gate = tmp_path / "gate"
+    add_gated_image(site, tmp_path, gate)
     site.start()
     try:
         story = Story(site, "gated")
-        story.replace(IMAGE, "registry.example.com/gated/cluster:v1")
+        story.replace(IMAGE, GATED)
         scenarios.first_apply_fails_half_way(story, gate)
     finally:
         site.stop()
@@ -176,6 +175,8 @@ def test_a_reconcile_that_is_told_to_end_ends_its_run_in_order(tmp_path, number,
 
     assert command.wait(60) == exit_code
     assert "interrupted: runs are asked to stop" in command.output()
+    told = "job/captf-c-quickstart-apply-a1-[0-9a-f]+  stopped in order in step apply"
+    assert re.search(told, command.output())
     assert not site.processes()
     site.start()
     try:
@@ -202,12 +203,84 @@ def test_a_reconcile_whose_control_plane_is_ended_by_its_owner_says_so(site, tmp
     assert "Traceback" not in command.output()
 
 
+def test_a_second_ctrl_c_ends_a_reconcile_at_once_and_names_the_run_that_is_left(tmp_path):
+    site = LocalSite(tmp_path / "site")
+    command = reconcile_slowly(site, tmp_path)
+    command.start("PlanSummary")
+    eventually(lambda: site.processes("apply"), "Terraform applying")
+
+    command.signal(signal.SIGINT)
+    command.wait_told("interrupted: ")
+    command.signal(signal.SIGINT)
+
+    assert command.wait(10) == 1
+    assert re.search("ended at once: job/captf-c-quickstart-apply-a1-[0-9a-f]+ ", command.output())
+    site.start()  # takes over what is left
+    site.stop()
+    eventually(lambda: not site.processes(), "nothing is left")
+
+
+def test_a_reconcile_after_the_backoff_runs_what_is_due_and_reports_that(tmp_path):
+    site = LocalSite(tmp_path / "site")
+    gate = tmp_path / "gate"
+    add_gated_image(site, tmp_path, gate)
+    objects = tmp_path / "objects.yaml"
+    objects.write_text(QUICKSTART.read_text().replace(IMAGE, GATED))
+
+    def reconcile() -> tuple[int, str]:
+        command = reconcile_in(site, objects)
+        command.launch()
+        return command.wait(60), command.output()
+
+    code, told = reconcile()
+    assert (code, "StepFailed" in told) == (4, True), told
+    gate.touch()
+    code, told = reconcile()  # before the next try is due
+    assert code == 4, told
+    assert "the next try is due at" in told
+    assert "JobCreated" not in told
+    let_backoff_pass(site)
+    code, told = reconcile()
+    assert code == 0, told
+    assert "JobCreated: apply attempt 2" in told
+
+
+def let_backoff_pass(site: LocalSite) -> None:
+    """Date back the end of every Job."""
+    store = EmbeddedStore.open(site.data / STORE, SystemClock())
+    door = store.door()
+    for job in door.list(JOBS).items:
+        for condition in job.status.conditions:
+            condition.last_transition_time -= timedelta(minutes=10)
+        door.update(JOBS, job, subresource="status")
+    store.close()
+
+
+GATED = "registry.example.com/gated/cluster:v1"
+
+
+def add_gated_image(site: LocalSite, folder: Path, gate: Path) -> None:
+    """The quick start's module with a resource that needs the file `gate`."""
+    module = folder / "module"
+    shutil.copytree(QUICKSTART.parent / "module", module)
+    (module / "gate.tf").write_text(
+        'resource "terraform_data" "gate" {\n'
+        "  triggers_replace = [var.subnets]\n"
+        f'  provisioner "local-exec" {{\n    command = "test -e {gate}"\n  }}\n}}\n'
+    )
+    site.add_image(GATED, module=module)
+
+
 def reconcile_slowly(site: LocalSite, folder: Path) -> Captfctl:
     """`reconcile --local` of the quick start with resources that take half a minute each."""
     objects = folder / "objects.yaml"
     objects.write_text(QUICKSTART.read_text().replace("subnets: 2", "subnets: 2\n    seconds: 30"))
+    return reconcile_in(site, objects)
+
+
+def reconcile_in(site: LocalSite, objects: Path) -> Captfctl:
     return Captfctl(
-        folder / "reconcile.log",
+        site.folder / "reconcile.log",
         "reconcile",
         "--local",
         f"--filename={objects}",

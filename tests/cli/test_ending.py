@@ -1,0 +1,99 @@
+"""What a command says at its end of the runs that it had."""
+
+import subprocess
+import sys
+
+import pytest
+
+from captfctl.cli import ending
+from captfctl.model import keys
+from captfctl.model.core import (
+    ContainerState,
+    ContainerStateRunning,
+    ContainerStateTerminated,
+    ContainerStatus,
+    Pod,
+    PodStatus,
+)
+from captfctl.model.meta import ObjectMeta
+from runner import wire
+
+
+def pod(phase, state=None, *, namespace="default", job="captf-c-a-apply-a1-0"):
+    labels = {keys.JOB_NAME: job} if job else {}
+    statuses = [ContainerStatus(name="source", state=state)] if state else []
+    return Pod(
+        metadata=ObjectMeta(name="p", namespace=namespace, labels=labels),
+        status=PodStatus(phase=phase, container_statuses=statuses),
+    )
+
+
+def ended(error=None, *, reason="Error", code=1):
+    message = wire.encode(wire.RunResult(op="apply", error=error)).decode() if error else ""
+    return ContainerState(
+        terminated=ContainerStateTerminated(exit_code=code, reason=reason, message=message)
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (pod("Succeeded", ended()), "was done before it was stopped"),
+        (
+            pod("Failed", ended(wire.Failure(kind=wire.INTERRUPTED, step="apply"))),
+            "stopped in order in step apply",
+        ),
+        (
+            pod("Failed", ended(wire.Failure(kind=wire.STEP, tail="Error: no such zone\nmore"))),
+            "failed: no such zone",
+        ),
+        (pod("Failed", ended(code=137)), "ended without a result: Error, exit code 137"),
+        (pod("Failed"), "ended without a result"),
+        (pod("Pending"), "had not begun"),
+        (
+            pod("Running", ContainerState(running=ContainerStateRunning())),
+            "still runs: the next captfctl command",
+        ),
+    ],
+    ids=["done", "in order", "failed", "killed", "no container", "not begun", "left"],
+)
+def test_the_end_of_each_run_is_told(found, said):
+    assert said in ending.fate(found)
+
+
+def test_runs_are_named_as_kubectl_names_them():
+    pods = [pod("Running"), pod("Running", namespace="team", job=""), pod("Running", job="x")]
+    assert ending.names(pods) == "job/captf-c-a-apply-a1-0, pod/team/p, job/x"
+
+
+SIGNALLED_TWICE = """
+import os, signal, threading
+from captfctl.cli.signals import end_requested
+ending, held = end_requested(), threading.Lock()
+def left():
+    {left}
+ending.left = left
+os.kill(os.getpid(), signal.SIGINT)
+with held:
+    os.kill(os.getpid(), signal.SIGTERM)
+    print("still here")
+"""
+
+
+@pytest.mark.parametrize(
+    ("left", "said"),
+    [
+        ("return 'job/a goes on'", "job/a goes on"),
+        ("with held: return 'job/a goes on'", "taken over by the next captfctl command"),
+        ("raise OSError('no server')", "taken over by the next captfctl command"),
+    ],
+    ids=["known", "its lock is held by what was interrupted", "cannot be told"],
+)
+def test_a_second_signal_ends_at_once_and_says_what_is_left(left, said):
+    script = SIGNALLED_TWICE.format(left=left)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "ended at once: " in done.stderr
+    assert said in done.stderr
