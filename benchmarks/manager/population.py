@@ -64,6 +64,7 @@ from captfctl.reconcile import (
     reconcile,
     runner_rbac,
 )
+from captfctl.runs.slots import Slots
 from captfctl.settings import ManagerSettings
 from captfctl.terraform.contract.build import SOURCE_MODULE, build_cluster_inputs
 from captfctl.terraform.contract.hashing import inputs_hash
@@ -254,6 +255,7 @@ class Population:
             recorder=NoRecorder(),
             metrics=NoMetrics(),
             random_bytes=lambda count: b"k" * count,
+            slots=Slots(self._door, cache, SystemClock(), settings.max_active_jobs),
         )
 
     def _object(self, subject: Subject) -> TerraformCluster:

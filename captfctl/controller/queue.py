@@ -3,7 +3,7 @@
 
 import heapq
 import threading
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Generic, Protocol, TypeVar
 
@@ -16,6 +16,10 @@ BASE_DELAY = 0.005
 
 MAX_DELAY = 1000.0
 """Seconds between two retries of a key, at most."""
+
+
+_URGENT_IN_A_ROW = 3
+"""Urgent keys handed out before one of the others has its turn, so that neither starve."""
 
 
 class ShutDown(Exception):
@@ -61,7 +65,7 @@ class NoMetrics:
 
 
 class WorkQueue(Generic[K]):
-    """Keys to work on, in order of arrival.
+    """Keys to work on, in order of arrival; urgent ones before the others.
 
     A key waits in the queue at most once, and is in flight at most once: added while a worker holds
     it, it comes back when the worker is `done`. Nothing added is lost before `shut_down`.
@@ -81,8 +85,11 @@ class WorkQueue(Generic[K]):
         self._metrics = metrics or NoMetrics()
         self._lock = threading.Lock()
         self._available = threading.Condition(self._lock)
-        self._ready: deque[K] = deque()
+        self._urgent: OrderedDict[K, None] = OrderedDict()
+        self._ready: OrderedDict[K, None] = OrderedDict()
+        self._in_a_row = 0
         self._dirty: dict[K, float] = {}  # waiting or to be worked on again: since when
+        self._pressing: set[K] = set()  # those of them that are urgent
         self._in_flight: dict[K, float] = {}  # held by a worker: since when
         self._due: dict[K, float] = {}  # delayed: until when
         self._heap: list[tuple[float, int, K]] = []
@@ -92,10 +99,10 @@ class WorkQueue(Generic[K]):
         self._alarm = threading.Event()
         self._timer: threading.Thread | None = None
 
-    def add(self, key: K) -> None:
-        """Queue `key` unless it already waits."""
+    def add(self, key: K, *, urgent: bool = False) -> None:
+        """Queue `key` unless it already waits. One that becomes urgent meanwhile moves forward."""
         with self._lock:
-            self._add(key)
+            self._add(key, urgent=urgent)
 
     def add_after(self, key: K, seconds: float) -> None:
         """Queue `key` in `seconds`. Of several delays of one key the earliest end counts."""
@@ -134,7 +141,7 @@ class WorkQueue(Generic[K]):
                 if self._stopped:
                     raise ShutDown
                 self._promote()
-                if self._ready:
+                if self._urgent or self._ready:
                     return self._take()
                 self._available.wait()
 
@@ -144,7 +151,7 @@ class WorkQueue(Generic[K]):
             if self._stopped:
                 return None
             self._promote()
-            return self._take() if self._ready else None
+            return self._take() if self._urgent or self._ready else None
 
     def done(self, key: K) -> None:
         """The worker that got `key` has finished with it."""
@@ -164,8 +171,10 @@ class WorkQueue(Generic[K]):
         """Hand out nothing more and drop what waits. Keys in flight may still be `done`."""
         with self._lock:
             self._stopped = True
+            self._urgent.clear()
             self._ready.clear()
             self._dirty.clear()
+            self._pressing.clear()
             self._due.clear()
             self._heap.clear()
             self._metrics.depth(0)
@@ -175,12 +184,22 @@ class WorkQueue(Generic[K]):
     def __len__(self) -> int:
         """How many keys wait for a worker (delayed ones not counted)."""
         with self._lock:
-            return len(self._ready)
+            return self._depth()
 
     # All below: with the lock held.
 
-    def _add(self, key: K) -> None:
-        if self._stopped or key in self._dirty:
+    def _depth(self) -> int:
+        return len(self._urgent) + len(self._ready)
+
+    def _add(self, key: K, *, urgent: bool = False) -> None:
+        if self._stopped:
+            return
+        if urgent and key not in self._pressing:
+            self._pressing.add(key)
+            if key in self._ready:
+                del self._ready[key]
+                self._urgent[key] = None
+        if key in self._dirty:
             return
         self._dirty[key] = self._clock.monotonic()
         self._metrics.added()
@@ -188,14 +207,19 @@ class WorkQueue(Generic[K]):
             self._offer(key)
 
     def _offer(self, key: K) -> None:
-        self._ready.append(key)
-        self._metrics.depth(len(self._ready))
+        lane = self._urgent if key in self._pressing else self._ready
+        lane[key] = None
+        self._metrics.depth(self._depth())
         self._available.notify()
 
     def _take(self) -> K:
-        key = self._ready.popleft()
+        others_turn = self._ready and self._in_a_row >= _URGENT_IN_A_ROW
+        urgent = bool(self._urgent) and not others_turn
+        self._in_a_row = self._in_a_row + 1 if urgent else 0
+        key, _ = (self._urgent if urgent else self._ready).popitem(last=False)
+        self._pressing.discard(key)
         now = self._clock.monotonic()
-        self._metrics.depth(len(self._ready))
+        self._metrics.depth(self._depth())
         self._metrics.waited(now - self._dirty.pop(key))
         self._in_flight[key] = now
         return key

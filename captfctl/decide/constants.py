@@ -9,7 +9,7 @@ STATE_REQUEUE: Final = timedelta(seconds=60)
 LAG_REQUEUE: Final = timedelta(seconds=5)
 ACTIVE_JOB_REQUEUE: Final = timedelta(seconds=60)
 UNSTARTED_JOB_REQUEUE: Final = timedelta(seconds=3)  # at first; nothing tells why a pod waits
-SLOT_REQUEUE: Final = timedelta(seconds=15)  # plus jitter(uid, SLOT_REQUEUE)
+SLOT_REQUEUE: Final = timedelta(minutes=2)  # plus jitter; a slot that gets free wakes it before
 STUCK_JOB_REQUEUE: Final = timedelta(seconds=1)
 CONFLICT_REQUEUE: Final = timedelta(seconds=1)
 

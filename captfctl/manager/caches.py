@@ -3,7 +3,7 @@
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, TypeVar
 
 from captfctl.clock import Clock
@@ -36,7 +36,7 @@ from captfctl.model.subject import Subject
 from captfctl.model.terraform import IdentityKind, TerraformCluster, TerraformObject
 from captfctl.reconcile.cache import copied_identity, users_of_copy
 from captfctl.runs.jobs import is_finished
-from captfctl.runs.reader import slim
+from captfctl.runs.reader import Key, slim
 from captfctl.settings import ManagerSettings
 from captfctl.terraform.contract.variables import SourceKind
 
@@ -74,8 +74,11 @@ _RUNNING = "running"
 
 
 def _progress_index(job: Job) -> Iterable[str]:
-    """Only what still runs: limits and gauges count those, among thousands that have finished."""
-    return () if is_finished(job) else (_RUNNING,)
+    """Only what still runs, of all and of each group: limits and gauges count those, among
+    thousands that have finished."""
+    if is_finished(job):
+        return ()
+    return (_RUNNING, *(f"{_RUNNING}/{group}" for group in _cluster_index(job)))
 
 
 def _state_index(secret: ApiObject) -> Iterable[str]:
@@ -320,8 +323,12 @@ class InformerReader:
     def group_jobs(self, namespace: str, group: str) -> Sequence[Job]:
         return self._caches.jobs.by_index(BY_CLUSTER, f"{namespace}/{names.label_value(group)}")
 
-    def running_jobs(self) -> Sequence[Job]:
-        return self._caches.running_jobs()
+    def running_keys(self, namespace: str = "", group: str = "") -> Collection[Key]:
+        of = f"{_RUNNING}/{namespace}/{names.label_value(group)}" if group else _RUNNING
+        return self._caches.jobs.keys_by_index(BY_PROGRESS, of)
+
+    def has_job(self, namespace: str, name: str) -> bool:
+        return (namespace, name) in self._caches.jobs
 
 
 def _is_older(cached: TerraformObject, written: TerraformObject) -> bool:

@@ -18,10 +18,11 @@ from captfctl.manager.events import QueuedRecorder
 from captfctl.manager.identity import IdentityReconciler
 from captfctl.manager.metrics import PrometheusMetrics
 from captfctl.manager.sweeper import Sweeper
-from captfctl.manager.watches import connect_clusters, connect_identities
+from captfctl.manager.watches import connect_clusters, connect_identities, connect_slots
 from captfctl.manager.work_metrics import NamedQueueMetrics, WorkMetrics
 from captfctl.model.kinds import CLUSTER
 from captfctl.reconcile import Env, reconcile
+from captfctl.runs.slots import SlotOwner, Slots
 from captfctl.serving.http import HttpServer
 from captfctl.settings import ManagerSettings, parse_address
 
@@ -61,6 +62,8 @@ class Manager:
         self._caches = Caches(door, settings, clock)
         self._recorder = QueuedRecorder(door, clock, settings.identity)
         self._work = WorkMetrics(self.registry)
+        self._reader = InformerReader(self._caches)
+        self._slots = Slots(door, self._reader, clock, settings.max_active_jobs, self._call)
         self._controllers = self._make_controllers()
         self._sweeper = Sweeper(door, settings, clock)
         self._servers = self._make_servers()
@@ -134,15 +137,15 @@ class Manager:
         return all(ended)
 
     def _make_controllers(self) -> list[Controller[Key]]:
-        reader = InformerReader(self._caches)
         env = Env(
             door=self._door,
-            cache=reader,
+            cache=self._reader,
             clock=self._clock,
             settings=self.settings,
             recorder=self._recorder,
             metrics=PrometheusMetrics(self.registry, self._caches.running_jobs),
             random_bytes=os.urandom,
+            slots=self._slots,
         )
         identities = IdentityReconciler(self._door, self._caches, self._clock, self._recorder)
 
@@ -155,6 +158,11 @@ class Manager:
                 IDENTITIES, identities, self.settings.terraformclusteridentity_concurrency
             ),
         ]
+
+    def _call(self, owner: SlotOwner) -> None:
+        """A Job slot is kept for this object: it stands idle until the object's next pass."""
+        clusters, _ = self._controllers
+        clusters.queue.add((owner.namespace, owner.name), urgent=True)
 
     def _controller(self, name: str, reconcile: _Reconcile, workers: int) -> Controller[Key]:
         queue: WorkQueue[Key] = WorkQueue(self._clock, metrics=NamedQueueMetrics(self._work, name))
@@ -202,6 +210,7 @@ class Manager:
         clusters, identities = self._controllers
         connect_clusters(self._caches, clusters.queue)
         connect_identities(self._caches, identities.queue)
+        connect_slots(self._caches, self._slots)
         for controller in self._controllers:
             controller.start()
         self._sweeper.start()

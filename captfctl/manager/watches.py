@@ -18,6 +18,8 @@ from captfctl.model.identity import TerraformClusterIdentity
 from captfctl.model.kinds import CLUSTER, INFRASTRUCTURE
 from captfctl.model.meta import ApiObject, ObjectMeta
 from captfctl.model.terraform import TerraformCluster
+from captfctl.runs.jobs import is_finished
+from captfctl.runs.slots import Slots
 
 Key = tuple[str, str]
 KIND = CLUSTER.name
@@ -39,6 +41,7 @@ def connect_clusters(caches: Caches, queue: WorkQueue[Key]) -> None:
         return caches.clusters.keys_by_index(index, value)
 
     _own(caches.clusters, queue)
+    _asked_for(caches.clusters, queue)
     caches.capi_clusters.add_handler(
         Handler(
             on_add=wakes(_referenced),
@@ -77,6 +80,16 @@ def connect_clusters(caches: Caches, queue: WorkQueue[Key]) -> None:
         informer.add_handler(Handler(on_delete=wakes(lambda obj: _siblings(indexed, obj))))
 
 
+def connect_slots(caches: Caches, slots: Slots) -> None:
+    """A Job that ends, or goes before it ends, leaves its slot to the next."""
+
+    def updated(old: Job, new: Job) -> None:
+        if is_finished(new) and not is_finished(old):
+            slots.freed()
+
+    caches.jobs.add_handler(Handler(on_update=updated, on_delete=lambda _: slots.freed()))
+
+
 def connect_identities(caches: Caches, queue: WorkQueue[Key]) -> None:
     """An identity is reconciled when it, its mirrors or its users change. One without a namespace
     is a TerraformClusterIdentity, any other a Secret of that namespace."""
@@ -108,6 +121,30 @@ def _own(informer: Informer[Any], queue: WorkQueue[Key]) -> None:
     informer.add_handler(
         Handler(on_add=add, on_update=lambda _, new: queue.add(new.key), on_delete=add)
     )
+
+
+def _asked_for(informer: Informer[Any], queue: WorkQueue[Key]) -> None:
+    """What people do to an object comes before what is due by itself. Those that were there before
+    are no news."""
+
+    def added(obj: ApiObject) -> None:
+        if not replayed:
+            queue.add(obj.key, urgent=True)
+
+    def updated(old: ApiObject, new: ApiObject) -> None:
+        if _asked(old) != _asked(new):
+            queue.add(new.key, urgent=True)
+
+    replayed = True
+    informer.add_handler(Handler(on_add=added, on_update=updated))
+    replayed = False
+
+
+def _asked(obj: ApiObject) -> tuple[object, ...]:
+    """What people say in an object; the hold on moves is a pass's own."""
+    meta = obj.metadata
+    notes = {key: text for key, text in meta.annotations.items() if key != keys.BLOCK_MOVE}
+    return meta.generation, obj.deleting, notes
 
 
 def _any_change(

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from captfctl.cluster.door import find
-from captfctl.cluster.errors import NamespaceTerminating
+from captfctl.cluster.errors import ApiError, NamespaceTerminating
 from captfctl.decide import Reason, constants, explain, jitter
 from captfctl.decide.duration import to_seconds
 from captfctl.model import names
 from captfctl.model.conditions import FALSE, ConditionValue, Type
 from captfctl.model.events import EventReason
-from captfctl.model.meta import whole_seconds
+from captfctl.model.meta import Condition, whole_seconds
 from captfctl.model.ops import Op
 from captfctl.model.reasons import (
     ApplyJobSucceeded,
@@ -29,7 +29,6 @@ from captfctl.reconcile.context import Pass
 from captfctl.reconcile.finish import finish
 from captfctl.reconcile.known import Decided, Ended, Known, StateView
 from captfctl.reconcile.rendering import Rendered, render_run
-from captfctl.runs.slots import SlotLimits, slot_wait
 from captfctl.runs.start import Deferred
 from captfctl.runs.waits import Wait
 from captfctl.terraform.contract.errors import InputsTooLarge
@@ -162,8 +161,11 @@ def _policy(p: Pass, op: Op) -> Obstacle | None:
 
 
 def _slot(p: Pass, rendered: Rendered) -> Obstacle | None:
-    limits = SlotLimits(p.env.settings.max_active_jobs, p.config.max_active_jobs)
-    wait = slot_wait(p.env.cache, rendered.run.run, limits)
+    run = rendered.run.run
+    before = _before(p, CONDITION_OF[rendered.run.op])
+    waited = before is not None and before.reason == WaitReason.JOB_SLOT
+    since = before.last_transition_time if before is not None and waited else p.now
+    wait = p.env.slots.take(run, p.config.max_active_jobs, since or p.now)
     if wait is None:
         return None
     extra = to_seconds(jitter(p.owner.uid, constants.SLOT_REQUEUE))
@@ -173,10 +175,15 @@ def _slot(p: Pass, rendered: Rendered) -> Obstacle | None:
 
 def _waiting(p: Pass, op: Op, wait: Wait, requeue: timedelta) -> Obstacle:
     kind = CONDITION_OF[op]
-    old = next((c for c in p.before if c.type == kind), None)
+    old = _before(p, kind)
     if old is None or old.reason != wait.reason:
         p.env.metrics.lease_wait(p.kind, wait.reason.metric)
     return Obstacle(requeue, kind, wait.reason.says(wait.message))
+
+
+def _before(p: Pass, kind: Type) -> Condition | None:
+    """The condition as the pass found it."""
+    return next((c for c in p.before if c.type == kind), None)
 
 
 def _render(p: Pass, decided: Decided, op: Op) -> Rendered | Obstacle:
@@ -201,8 +208,15 @@ def _render(p: Pass, decided: Decided, op: Op) -> Rendered | Obstacle:
 
 def _leases(p: Pass, rendered: Rendered) -> Obstacle | None:
     spec = rendered.run
-    wait = p.env.leases.acquire(spec.run)
-    return _waiting(p, spec.op, wait, constants.GATE_REQUEUE) if wait is not None else None
+    try:
+        wait = p.env.leases.acquire(spec.run)
+    except ApiError:
+        p.env.slots.give_up(spec.run)
+        raise
+    if wait is None:
+        return None
+    p.env.slots.give_up(spec.run)
+    return _waiting(p, spec.op, wait, constants.GATE_REQUEUE)
 
 
 def _start(p: Pass, decided: Decided, rendered: Rendered) -> Ended:

@@ -9,6 +9,7 @@ from captfctl.reconcile.cache import CacheReader
 from captfctl.reconcile.events import Recorder
 from captfctl.reconcile.metrics import Metrics
 from captfctl.runs.leases import Leases
+from captfctl.runs.slots import Slots
 from captfctl.runs.start import Starter
 from captfctl.settings import PassSettings
 from captfctl.terraform.job.build import RunnerSettings
@@ -20,7 +21,8 @@ from captfctl.terraform.job.work import TerraformWork
 class Env:
     """`door` reads and writes live, `cache` may be a moment late.
 
-    `random_bytes(n)` makes keys; it must be unpredictable outside tests.
+    `random_bytes(n)` makes keys; it must be unpredictable outside tests. `slots` belongs to the
+    process and outlives its passes.
     """
 
     door: Door
@@ -30,6 +32,7 @@ class Env:
     recorder: Recorder
     metrics: Metrics
     random_bytes: Callable[[int], bytes]
+    slots: Slots
 
     @property
     def leases(self) -> Leases:
@@ -38,7 +41,7 @@ class Env:
     @property
     def starter(self) -> Starter:
         patience = self.settings.start_patience.total_seconds()
-        return Starter(self.door, self.leases, self.clock, patience=patience)
+        return Starter(self.door, self.leases, self.slots, self.clock, patience=patience)
 
     def work(self, run: RunSpec) -> TerraformWork:
         """The Terraform side of starting `run`."""

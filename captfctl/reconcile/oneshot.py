@@ -31,6 +31,7 @@ from captfctl.reconcile.paused import paused_branch
 from captfctl.reconcile.preamble import Entered
 from captfctl.reconcile.run import decide
 from captfctl.reconcile.setup import set_up
+from captfctl.runs.slots import Slots
 from captfctl.settings import PassSettings
 
 # Of one object: its finalizer, and the end of a pause, each end a pass.
@@ -65,14 +66,16 @@ def evaluate(door: Door, key: tuple[str, str], clock: Clock, settings: PassSetti
     """
     namespace, name = key
     _adopt_as_cluster_api_does(door, door.get(TERRAFORM_CLUSTERS, name, namespace))
+    cache = DoorCache(door)
     env = Env(
         door=door,
-        cache=DoorCache(door),
+        cache=cache,
         clock=clock,
         settings=settings,
         recorder=NoRecorder(),
         metrics=NoMetrics(),
         random_bytes=bytes,  # no key made here is ever used
+        slots=Slots(door, cache, clock, settings.max_active_jobs),
     )
     return _evaluated(env, CLUSTER, key)
 

@@ -19,6 +19,7 @@ from captfctl.reconcile.report import show, transitions
 from captfctl.reconcile.run import run_branch
 from captfctl.reconcile.setup import set_up
 from captfctl.runs import finished
+from captfctl.runs.slots import SlotOwner
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +32,13 @@ class PassFailed(CaptfError):
 
 def reconcile(kind: Kind, key: tuple[str, str], env: Env) -> Result:
     """One pass of the object `key` = (namespace, name). Raises what makes it worth retrying."""
+    try:
+        return _pass(kind, key, env)
+    finally:
+        env.slots.passed(SlotOwner(kind.name, *key))
+
+
+def _pass(kind: Kind, key: tuple[str, str], env: Env) -> Result:
     cached = env.cache.own(RULES[kind.name].resource, *key)
     if cached is None:
         env.metrics.forget(kind.name, *key)

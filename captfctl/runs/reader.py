@@ -1,14 +1,17 @@
 """Reads that may be served from a cache (runs.md: A cache behind the server)."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from captfctl.cluster.door import Door
+from captfctl.cluster.door import Door, find
 from captfctl.model import keys, names
 from captfctl.model.core import Container, Job, PodSpec, PodTemplate
 from captfctl.model.resources import JOBS
 from captfctl.model.subject import Subject
 from captfctl.runs.jobs import is_finished
+
+Key = tuple[str, str]
+"""Namespace and name."""
 
 
 class JobsReader(Protocol):
@@ -22,8 +25,12 @@ class JobsReader(Protocol):
         """Managed Jobs of all members of the group of that name."""
         ...
 
-    def running_jobs(self) -> Sequence[Job]:
-        """Managed Jobs of all namespaces that have not finished."""
+    def running_keys(self, namespace: str = "", group: str = "") -> Collection[Key]:
+        """Managed Jobs that have not finished: of all namespaces, or of one group of one."""
+        ...
+
+    def has_job(self, namespace: str, name: str) -> bool:
+        """Whether the managed Job of that name is shown, finished or not."""
         ...
 
 
@@ -43,9 +50,15 @@ class DoorJobs:
     def group_jobs(self, namespace: str, group: str) -> Sequence[Job]:
         return self._list(namespace, f"{keys.CLUSTER_NAME}={names.label_value(group)}")
 
-    def running_jobs(self) -> Sequence[Job]:
-        jobs = self._door.list(JOBS, labels=f"{keys.MANAGED}=true").items
-        return [job for job in jobs if not is_finished(job)]
+    def running_keys(self, namespace: str = "", group: str = "") -> Collection[Key]:
+        labels = f"{keys.MANAGED}=true"
+        if group:
+            labels += f",{keys.CLUSTER_NAME}={names.label_value(group)}"
+        jobs = self._door.list(JOBS, namespace, labels=labels).items
+        return [job.key for job in jobs if not is_finished(job)]
+
+    def has_job(self, namespace: str, name: str) -> bool:
+        return find(self._door, JOBS, namespace, name) is not None
 
 
 def slim(job: Job) -> Job:

@@ -24,6 +24,7 @@ from captfctl.runs.jobs import delete_job, is_finished
 from captfctl.runs.leases import Leases
 from captfctl.runs.patience import Patience
 from captfctl.runs.run import Run
+from captfctl.runs.slots import Slots
 
 log = logging.getLogger(__name__)
 
@@ -69,15 +70,18 @@ class Deferred:
 
 
 class Starter:
-    """Starts Jobs, for which `Leases.acquire` was asked before.
+    """Starts Jobs, for which `Slots.take` and `Leases.acquire` were asked before.
 
     `patience`: for how many seconds a step is tried again while the server is away, once a Job may
     exist.
     """
 
-    def __init__(self, door: Door, leases: Leases, clock: Clock, *, patience: float = 0.0) -> None:
+    def __init__(
+        self, door: Door, leases: Leases, slots: Slots, clock: Clock, *, patience: float = 0.0
+    ) -> None:
         self._door = door
         self._leases = leases
+        self._slots = slots
         self._clock = clock
         self._patience = patience
 
@@ -88,6 +92,12 @@ class Starter:
         live, the run may not start after all; empty when it may. Raises the door's errors; whether
         the leases were given back then is in runs.md: Starting a Job.
         """
+        found = self._start(run, work, confirm)
+        if isinstance(found, Deferred):
+            self._slots.give_up(run)
+        return found
+
+    def _start(self, run: Run, work: Work, confirm: Callable[[], str]) -> Started | Deferred:
         try:
             job = self._prepare(run, work, confirm)
         except Exception:
@@ -149,7 +159,7 @@ class Starter:
         return find(self._door, JOBS, run.subject.namespace, run.name)
 
     def give_back(self, run: Run) -> None:
-        """The leases of a start that came to nothing; kept when its Job does exist."""
+        """The leases and the slot of a start that came to nothing; kept when its Job does exist."""
         try:
             exists = self._read_job(run) is not None
         except ApiError as error:
@@ -157,6 +167,7 @@ class Starter:
             return
         if not exists:
             self._leases.release(run.subject, run.name)
+            self._slots.give_up(run)
 
     def _provide(self, run: Run, work: Work, job: Job) -> None:
         """The steps after the Job. A start that was held up may find that another manager adopted

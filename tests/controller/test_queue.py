@@ -30,6 +30,38 @@ def test_keys_come_out_in_order_of_arrival(queue):
     assert [queue.try_get() for _ in range(4)] == ["b", "a", "c", None]
 
 
+def test_urgent_keys_come_before_others(queue):
+    queue.add("a")
+    queue.add("b", urgent=True)
+    assert [queue.try_get(), queue.try_get()] == ["b", "a"]
+
+
+def test_a_key_that_waits_and_becomes_urgent_moves_forward(queue):
+    for key in ("a", "b"):
+        queue.add(key)
+    queue.add("b", urgent=True)
+    assert [queue.try_get() for _ in range(3)] == ["b", "a", None]
+
+
+def test_a_key_that_became_urgent_while_in_flight_comes_back_before_others(queue):
+    queue.add("a")
+    queue.try_get()
+    queue.add("b")
+    queue.add("a", urgent=True)
+    queue.done("a")
+    assert queue.try_get() == "a"
+    queue.done("a")
+    queue.add("a")
+    assert queue.try_get() == "b", "it was urgent once, not for ever"
+
+
+def test_many_urgent_keys_do_not_keep_the_others_waiting_for_ever(queue):
+    queue.add("plain")
+    for number in range(10):
+        queue.add(f"urgent-{number}", urgent=True)
+    assert "plain" in [queue.try_get() for _ in range(4)]
+
+
 def test_a_key_added_twice_is_handed_out_once(queue):
     queue.add("a")
     queue.add("a")
@@ -193,9 +225,9 @@ class QueueMachine(RuleBasedStateMachine):
             del self.due[key]
             self.wanted.add(key)
 
-    @rule(key=keys)
-    def add(self, key):
-        self.queue.add(key)
+    @rule(key=keys, urgent=st.booleans())
+    def add(self, key, urgent):
+        self.queue.add(key, urgent=urgent)
         self.wanted.add(key)
 
     @rule(key=keys, seconds=st.integers(1, 9))

@@ -9,7 +9,9 @@ from captfctl.manager.metrics import (
     PrometheusMetrics,
 )
 from captfctl.model.ops import Op
+from captfctl.model.resources import JOBS
 from captfctl.reconcile import Gauges
+from captfctl.runs.jobs import is_finished
 from captfctl.terraform.books.bookkeeping import CountedRun
 from captfctl.terraform.books.results import read_finished
 from tests.support.clock import START
@@ -125,7 +127,10 @@ def test_a_check_that_is_not_scheduled_any_more_loses_its_series(metrics, regist
 def test_running_jobs_are_counted_when_asked():
     world = World().populate()
     registry = CollectorRegistry()
-    PrometheusMetrics(registry, world.cache.running_jobs)
+    PrometheusMetrics(
+        registry,
+        lambda: [job for job in world.door.list(JOBS).items if not is_finished(job)],
+    )
     labels = {"kind": KIND, "op": "apply"}
     assert registry.get_sample_value("captf_jobs_active", labels) is None
     world.settle(2)

@@ -84,7 +84,7 @@ def start(world: World, door: Any, leases: Leases, attempt: int) -> None:
     run = world.run(attempt=attempt)
     if leases.acquire(run.run) is not None:
         return
-    starter = Starter(door, leases, world.clock)
+    starter = Starter(door, leases, world.slots(), world.clock)
     started = starter.start(run.run, world.work(run, door), lambda: hold_moves(door))
     if isinstance(started, Started):
         active = {"name": run.name, "operation": "apply", "attempt": attempt}

@@ -32,7 +32,7 @@ from captfctl.runs.leases import Leases
 from captfctl.runs.prune import prune
 from captfctl.runs.reader import DoorJobs, own_jobs
 from captfctl.runs.run import Run
-from captfctl.runs.slots import SlotLimits, slot_wait
+from captfctl.runs.slots import Slots
 from captfctl.runs.start import Deferred, Started, Starter
 from captfctl.runs.stuck import StuckKind, find_stuck, remove_unstarted
 from tests.support.clock import FakeClock
@@ -188,7 +188,9 @@ class World:
         run = self.run(next_attempt(jobs, "copy"))
         if leases.acquire(run) is not None:
             return None
-        return Starter(door, leases, self.clock).start(run, Copying(door, run, "hello"), str)
+        slots = Slots(door, DoorJobs(door), self.clock, 0)
+        starter = Starter(door, leases, slots, self.clock)
+        return starter.start(run, Copying(door, run, "hello"), str)
 
     def _remove_if_stuck(self, door: Door, job: Job) -> None:
         name = names.run_secret(job.metadata.name)
@@ -276,7 +278,8 @@ def test_apps_of_one_team_share_its_limit():
     team = Group("team", "team-lease", "Team", frozenset({"migrate"}))
     world.one_pass(world.door)
     other = App("shop", "uid-shop", team)
-    wait = slot_wait(DoorJobs(world.door), world.run(app=other), SlotLimits(manager=0, group=1))
+    slots = Slots(world.door, DoorJobs(world.door), world.clock, limit=0)
+    wait = slots.take(world.run(app=other), 1, world.clock.now())
     assert wait is not None
     assert wait.reason is WaitReason.JOB_SLOT
 

@@ -27,7 +27,7 @@ def may_start() -> str:
 def start(world: World, run, door: Any = None, confirm: Any = may_start):
     door = door or world.door
     leases = Leases(door, world.reader, world.clock)
-    starter = Starter(door, leases, world.clock)
+    starter = Starter(door, leases, world.slots(), world.clock)
     return starter.start(run.run, world.work(run, door), confirm)
 
 
@@ -244,7 +244,7 @@ PATIENCE = 18.0
 
 def start_patiently(world: World, run, door: Any):
     leases = Leases(door, world.reader, world.clock)
-    starter = Starter(door, leases, world.clock, patience=PATIENCE)
+    starter = Starter(door, leases, world.slots(), world.clock, patience=PATIENCE)
     return starter.start(run.run, world.work(run, door), may_start)
 
 

@@ -1,6 +1,6 @@
 """A manager's caches that fall behind and catch up when the simulation says so."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from captfctl.cluster.door import Door
@@ -130,8 +130,12 @@ class LaggingCache:
             and job.metadata.labels.get(keys.CLUSTER_NAME) == label
         ]
 
-    def running_jobs(self) -> Sequence[Job]:
-        return [job for job in self._seen[JOBS.plural].values() if not is_finished(job)]
+    def running_keys(self, namespace: str = "", group: str = "") -> Collection[Key]:
+        jobs = self.group_jobs(namespace, group) if group else self._seen[JOBS.plural].values()
+        return [job.key for job in jobs if not is_finished(job)]
+
+    def has_job(self, namespace: str, name: str) -> bool:
+        return (namespace, name) in self._seen[JOBS.plural]
 
 
 def _version(obj: Any) -> int:

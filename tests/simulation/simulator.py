@@ -35,6 +35,7 @@ from captfctl.reconcile import (
 )
 from captfctl.runs.leases import Leases
 from captfctl.runs.reader import DoorJobs
+from captfctl.runs.slots import Slots
 from captfctl.settings import PassSettings
 from tests.simulation.caches import FOLLOWED, LaggingCache
 from tests.simulation.faulty import FaultyDoor, Killed
@@ -116,14 +117,17 @@ class Simulation:
 
     def _manager(self, name: str) -> Manager:
         cache = LaggingCache(self.door, own_writes=self._own_writes)
+        door = FaultyDoor(self, name)
+        settings = PassSettings(runner_image=RUNNER_IMAGE)
         env = Env(
-            door=FaultyDoor(self, name),
+            door=door,
             cache=cache,
             clock=self.clock,
-            settings=PassSettings(runner_image=RUNNER_IMAGE),
+            settings=settings,
             recorder=NoRecorder(),
             metrics=self.metrics,
             random_bytes=bytes,
+            slots=Slots(door, cache, self.clock, settings.max_active_jobs),
         )
         return Manager(name, env, cache)
 

@@ -49,6 +49,7 @@ from captfctl.model.terraform import (
     TerraformClusterSpec,
 )
 from captfctl.reconcile import CacheReader, DoorCache, Env, NoMetrics, reconcile
+from captfctl.runs.slots import Slots
 from captfctl.settings import PassSettings
 from tests.support.clock import FakeClock
 from tests.support.fake_runner import FakeRunner
@@ -178,14 +179,16 @@ class World:
     # Passes.
 
     def env(self, door: Door | None = None, cache: CacheReader | None = None) -> Env:
+        door, cache = door or self.writes, cache or self.cache
         return Env(
-            door=door or self.writes,
-            cache=cache or self.cache,
+            door=door,
+            cache=cache,
             clock=self.clock,
             settings=self.settings,
             recorder=self.events,
             metrics=self.metrics,
             random_bytes=bytes,
+            slots=Slots(door, cache, self.clock, self.settings.max_active_jobs),
         )
 
     def run(self, env: Env | None = None) -> Result:

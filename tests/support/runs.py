@@ -30,6 +30,7 @@ from captfctl.model.resources import (
 from captfctl.model.terraform import IdentityRef, Source, TerraformCluster, TerraformClusterSpec
 from captfctl.runs.leases import Leases
 from captfctl.runs.reader import DoorJobs
+from captfctl.runs.slots import Slots
 from captfctl.runs.start import Starter
 from captfctl.terraform.job.build import RunnerSettings, build_job, build_run_secret
 from captfctl.terraform.job.run import RunSpec
@@ -105,7 +106,10 @@ class World:
 
     @property
     def starter(self) -> Starter:
-        return Starter(self.door, self.leases, self.clock)
+        return Starter(self.door, self.leases, self.slots(), self.clock)
+
+    def slots(self, limit: int = 0) -> Slots:
+        return Slots(self.door, self.reader, self.clock, limit)
 
     def work(self, run: RunSpec, door: Door | None = None) -> TerraformWork:
         return TerraformWork(door or self.door, run, RUNNER, fixed_bytes)
