@@ -60,7 +60,13 @@ MANAGER = (
         READ,
         "which namespaces an identity allows, and which are being deleted",
     ),
-    Permission("", ("pods",), ("get", "list"), "the result of a run, and who holds a state lock"),
+    Permission(
+        "",
+        ("pods",),
+        ("get", "list", "patch"),
+        "the result of a run, the finalizer that keeps it until it is read, and who holds a state "
+        "lock",
+    ),
     Permission(
         "",
         ("secrets",),

@@ -18,10 +18,15 @@ from captfctl.manager.events import QueuedRecorder
 from captfctl.manager.identity import IdentityReconciler
 from captfctl.manager.metrics import PrometheusMetrics
 from captfctl.manager.sweeper import Sweeper
-from captfctl.manager.watches import connect_clusters, connect_identities, connect_slots
+from captfctl.manager.watches import (
+    connect_clusters,
+    connect_identities,
+    connect_pods,
+    connect_slots,
+)
 from captfctl.manager.work_metrics import NamedQueueMetrics, WorkMetrics
 from captfctl.model.kinds import CLUSTER
-from captfctl.reconcile import Env, reconcile
+from captfctl.reconcile import Env, reconcile, release_pods
 from captfctl.runs.slots import SlotOwner, Slots
 from captfctl.serving.http import HttpServer
 from captfctl.settings import ManagerSettings, parse_address
@@ -35,6 +40,8 @@ GRACEFUL_SHUTDOWN = 20.0
 
 CLUSTERS = "terraformcluster"
 IDENTITIES = "terraformclusteridentity"
+PODS = "pod"
+_POD_WORKERS = 2
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +72,7 @@ class Manager:
         self._reader = InformerReader(self._caches)
         self._slots = Slots(door, self._reader, clock, settings.max_active_jobs, self._call)
         self._controllers = self._make_controllers()
-        self._sweeper = Sweeper(door, settings, clock)
+        self._sweeper = Sweeper(door, settings, clock, self._controllers[-1].queue.add)
         self._servers = self._make_servers()
         self._elector = self._make_elector() if settings.leader_elect else None
         self._ended = threading.Event()
@@ -152,16 +159,20 @@ class Manager:
         def cluster(key: Key) -> Result:
             return reconcile(CLUSTER, key, env)
 
+        def pods(key: Key) -> Result:
+            return release_pods(self._door, key, self._clock.now())
+
         return [
             self._controller(CLUSTERS, cluster, self.settings.terraformcluster_concurrency),
             self._controller(
                 IDENTITIES, identities, self.settings.terraformclusteridentity_concurrency
             ),
+            self._controller(PODS, pods, _POD_WORKERS),
         ]
 
     def _call(self, owner: SlotOwner) -> None:
         """A Job slot is kept for this object: it stands idle until the object's next pass."""
-        clusters, _ = self._controllers
+        clusters, *_ = self._controllers
         clusters.queue.add((owner.namespace, owner.name), urgent=True)
 
     def _controller(self, name: str, reconcile: _Reconcile, workers: int) -> Controller[Key]:
@@ -207,10 +218,11 @@ class Manager:
         while not self._caches.synced:
             if self._clock.wait(self._ended, 0.05):
                 return
-        clusters, identities = self._controllers
+        clusters, identities, pods = self._controllers
         connect_clusters(self._caches, clusters.queue)
         connect_identities(self._caches, identities.queue)
         connect_slots(self._caches, self._slots)
+        connect_pods(self._caches, pods.queue)
         for controller in self._controllers:
             controller.start()
         self._sweeper.start()

@@ -4,11 +4,12 @@
 import logging
 import random
 import threading
+from collections.abc import Callable
 
 from captfctl.clock import Clock
 from captfctl.cluster.door import Door
 from captfctl.errors import CaptfError
-from captfctl.reconcile import managed_namespaces
+from captfctl.reconcile import kept_pods, managed_namespaces
 from captfctl.reconcile.sweep import sweep_quietly
 from captfctl.settings import ManagerSettings
 
@@ -18,10 +19,20 @@ log = logging.getLogger(__name__)
 
 
 class Sweeper:
-    """A thread; a namespace that cannot be swept stops nothing."""
+    """A thread; a namespace that cannot be swept stops nothing.
 
-    def __init__(self, door: Door, settings: ManagerSettings, clock: Clock) -> None:
+    `look_at_pods` is told the Jobs, by namespace and name, whose pods are kept.
+    """
+
+    def __init__(
+        self,
+        door: Door,
+        settings: ManagerSettings,
+        clock: Clock,
+        look_at_pods: Callable[[tuple[str, str]], None],
+    ) -> None:
         self._door, self._settings, self._clock = door, settings, clock
+        self._look_at_pods = look_at_pods
         self._stop = threading.Event()
         self._rng = random.Random()  # noqa: S311 - spreads requests, guards nothing
         self._thread = threading.Thread(target=self._run, name="sweep", daemon=True)
@@ -50,10 +61,22 @@ class Sweeper:
                 return
             sweep_quietly(self._door, namespace)
 
+    def sweep_pods(self) -> None:
+        """Look at every pod that is kept until it is read: a manager may have ended before it let
+        one go."""
+        try:
+            jobs = kept_pods(self._door, self._settings.namespace)
+        except CaptfError as problem:
+            log.warning("pods were not swept: %s", problem)
+            return
+        for job in sorted(jobs):
+            self._look_at_pods(job)
+
     def _run(self) -> None:
         period = self._settings.sync_period.total_seconds()
         while True:
             self.sweep_all()
+            self.sweep_pods()
             pause = period * (1 + _JITTER * self._rng.random())
             if self._clock.wait(self._stop, pause):
                 return

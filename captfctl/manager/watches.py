@@ -18,7 +18,7 @@ from captfctl.model.identity import TerraformClusterIdentity
 from captfctl.model.kinds import CLUSTER, INFRASTRUCTURE
 from captfctl.model.meta import ApiObject, ObjectMeta
 from captfctl.model.terraform import TerraformCluster
-from captfctl.runs.jobs import is_finished
+from captfctl.runs.jobs import is_bookkept, is_finished
 from captfctl.runs.slots import Slots
 
 Key = tuple[str, str]
@@ -112,6 +112,17 @@ def connect_identities(caches: Caches, queue: WorkQueue[Key]) -> None:
     caches.clusters.add_handler(
         Handler(on_update=lambda old, _: wake_local(old), on_delete=wake_local)
     )
+
+
+def connect_pods(caches: Caches, queue: WorkQueue[Key]) -> None:
+    """A Job's pods may go once it was read, or is gone. Those from before the start are found by
+    the sweep."""
+
+    def read(old: Job, new: Job) -> None:
+        if is_bookkept(new) and not is_bookkept(old):
+            queue.add(new.key)
+
+    caches.jobs.add_handler(Handler(on_update=read, on_delete=lambda job: queue.add(job.key)))
 
 
 def _own(informer: Informer[Any], queue: WorkQueue[Key]) -> None:

@@ -83,6 +83,7 @@ HOSTNAME = "kubernetes.io/hostname"
 # Finalizers.
 STATE_PROTECTION = "captf.io/state-protection"
 IDENTITY_PROTECTION = "captf.io/identity-protection"
+UNREAD_RESULT = "captf.io/unread-result"
 FOREGROUND_DELETION = "foregroundDeletion"
 ORPHAN = "orphan"
 

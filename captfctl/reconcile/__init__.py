@@ -7,6 +7,7 @@ would decide. `Env` holds everything a pass works with.
 from captfctl.reconcile.cache import CacheReader, DoorCache
 from captfctl.reconcile.env import Env
 from captfctl.reconcile.events import DoorRecorder, NoRecorder, Recorder
+from captfctl.reconcile.kept_pods import kept_pods, release_pods
 from captfctl.reconcile.metrics import Gauges, Metrics, NoMetrics
 from captfctl.reconcile.oneshot import Evaluation, evaluate
 from captfctl.reconcile.passes import reconcile
@@ -24,7 +25,9 @@ __all__ = [
     "NoRecorder",
     "Recorder",
     "evaluate",
+    "kept_pods",
     "managed_namespaces",
     "reconcile",
+    "release_pods",
     "sweep",
 ]

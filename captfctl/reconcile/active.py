@@ -18,6 +18,7 @@ from captfctl.reconcile.context import Pass
 from captfctl.reconcile.finish import finish
 from captfctl.reconcile.images import fallback_image
 from captfctl.reconcile.known import Ended, Known
+from captfctl.reconcile.vanished import read_vanished_job
 from captfctl.runs.jobs import created_at
 from captfctl.runs.lag import Lag, check_lag
 from captfctl.runs.stuck import (
@@ -31,7 +32,6 @@ from captfctl.runs.stuck import (
 from captfctl.terraform.books.results import op_of
 from captfctl.terraform.job.pulling import REPLACEABLE, image_instead
 from captfctl.terraform.job.work import has_run_secret
-from captfctl.terraform.state.records import mark_may_have_applied, read_records, record_interrupted
 
 CONDITION_OF = {
     Op.APPLY: Type.APPLY_JOB_SUCCEEDED,
@@ -148,9 +148,9 @@ def _exists(p: Pass, job: Job) -> bool:
 
 
 def settle(p: Pass, known: Known) -> Known | None:
-    """Nothing runs any more: record an apply that vanished, let moves through.
+    """Nothing runs any more: read what vanished, let moves through.
 
-    None: the cache is behind the server, and nothing may be concluded from it.
+    None: the cache is behind the server, or a pod still runs, and nothing may be concluded yet.
     """
     shown = p.obj.status.active_job
     lag = check_lag(
@@ -164,19 +164,11 @@ def settle(p: Pass, known: Known) -> Known | None:
     )
     if lag is Lag.LAGGING:
         return None
-    if lag is Lag.GONE and shown is not None and shown.operation is Op.APPLY:
-        known = _record_vanished(p, known, shown.name)
+    if lag is Lag.GONE and shown is not None:
+        read = read_vanished_job(p, known, shown)
+        if read is None:
+            return None
+        known = read
     p.obj.metadata.annotations.pop(keys.BLOCK_MOVE, None)
     p.obj.status.active_job = None
     return known
-
-
-def _record_vanished(p: Pass, known: Known, job: str) -> Known:
-    """An apply that nobody saw finish may have changed anything
-    (state.md: Applies that ended without telling)."""
-    if known.records.attempt is None:
-        return known
-    p.confirm()  # it may have been taken off `status.activeJob` on purpose, before it was deleted
-    record_interrupted(p.env.door, p.owner, job)
-    mark_may_have_applied(p.env.door, p.owner, job)
-    return replace(known, records=read_records(p.env.door, p.owner))

@@ -19,6 +19,7 @@ from captfctl.model.status import Answer
 from captfctl.reconcile import provisioning
 from captfctl.reconcile.context import Pass
 from captfctl.reconcile.known import Ended, Known
+from captfctl.terraform.books.apply_condition import of_seconds
 from captfctl.terraform.books.results import FinishedRun
 
 NO_REQUEUE = timedelta(0)
@@ -107,11 +108,11 @@ def _apply_condition(p: Pass, known: Known) -> ConditionValue:
     interrupted = known.records.marks.interrupted_apply
     stops = " and will stop at a plan that deletes or replaces anything"
     guard = "" if first_apply_unfinished(p, known) else stops
-    if interrupted and not _answered(known.books.newest(Op.APPLY), interrupted):
-        return ApplyJobSucceeded.APPLY_FAILED.says(
-            f"Job {interrupted}: it ended without telling what it applied; an apply of the current "
-            f"inputs is due{guard}",
-        )
+    newest = known.books.newest(Op.APPLY)
+    if interrupted and not _answered(newest, interrupted):
+        reason, how = _how_it_ended(p, newest, interrupted)
+        due = "an apply of the current inputs is due"
+        return reason.says(f"Job {interrupted}: {how}; {due}{guard}")
     return known.books.apply_condition
 
 
@@ -123,6 +124,19 @@ def _awaits_approval(p: Pass, known: Known) -> bool:
     waited = before is not None and before.reason == "PlanAwaitingApproval"
     applied = any(run.op is Op.APPLY for run in known.books.unread)
     return waited and p.config.manual_apply and not (applied or p.deleting)
+
+
+def _how_it_ended(
+    p: Pass, newest: FinishedRun | None, interrupted: str
+) -> tuple[ApplyJobSucceeded, str]:
+    """Of an apply that is to be answered by another one."""
+    told = p.obj.status.last_run
+    if newest is not None and newest.name == interrupted and newest.deadline:
+        text = f"ended by its deadline{of_seconds(newest)} without telling what it applied"
+        return ApplyJobSucceeded.JOB_DEADLINE_EXCEEDED, text
+    if told is not None and told.job == interrupted and told.error is not None:
+        return ApplyJobSucceeded.APPLY_FAILED, "it was deleted while it ran"
+    return ApplyJobSucceeded.APPLY_FAILED, "it ended without telling what it applied"
 
 
 def _answered(newest: FinishedRun | None, interrupted: str) -> bool:

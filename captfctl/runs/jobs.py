@@ -5,11 +5,12 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from enum import StrEnum
 
-from captfctl.cluster.door import Door, Propagation
-from captfctl.cluster.errors import NotFound
+from captfctl.cluster.door import Door, Propagation, find
+from captfctl.cluster.errors import Conflict, NotFound
 from captfctl.model import keys
 from captfctl.model.core import Job, JobCondition, Pod
 from captfctl.model.resources import JOBS, PODS
+from captfctl.model.subject import Subject
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ATTEMPT = re.compile(r"[0-9]{1,10}")
@@ -83,6 +84,12 @@ def newest_pod(door: Door, job: Job) -> Pod | None:
     return max(pods_of(door, job), key=_pod_age, default=None)
 
 
+def newest_labelled_pod(door: Door, subject: Subject, job: str) -> Pod | None:
+    """The newest pod of the subject's Job of that name, which is gone itself; read live."""
+    pods = labelled_pods(door, subject.namespace, job)
+    return max((pod for pod in pods if _made_by(pod, subject, job)), key=_pod_age, default=None)
+
+
 def pods_of(door: Door, job: Job) -> list[Pod]:
     """The Job's own pods, read live: a pod that only carries the label is not one."""
     return [
@@ -99,6 +106,41 @@ def labelled_pods(door: Door, namespace: str, job: str) -> list[Pod]:
 
 def pod_ended(pod: Pod) -> bool:
     return pod.status.phase in _ENDED
+
+
+def pod_over(pod: Pod) -> bool:
+    """Whether nothing of it runs, or ever will: it ended, or was deleted before it had a node."""
+    return pod_ended(pod) or (pod.deleting and not pod.spec.node_name)
+
+
+def kept_unread(pod: Pod) -> bool:
+    """Whether it stays until its result was read, also when it is deleted
+    (runs.md: Pods that are kept until they are read)."""
+    return keys.UNREAD_RESULT in pod.metadata.finalizers
+
+
+def let_pod_go(door: Door, pod: Pod) -> None:
+    """Take our finalizer off. A pod that is gone, or free already, is no error."""
+    meta = pod.metadata
+    while kept_unread(pod):
+        rest = [name for name in pod.metadata.finalizers if name != keys.UNREAD_RESULT]
+        try:
+            door.patch(
+                PODS,
+                meta.name,
+                meta.namespace,
+                {"metadata": {"finalizers": rest or None}},
+                resource_version=pod.metadata.resource_version,
+            )
+        except NotFound:
+            return
+        except Conflict:
+            live = find(door, PODS, meta.namespace, meta.name)
+            if live is None or live.metadata.uid != meta.uid:
+                return
+            pod = live
+        else:
+            return
 
 
 def delete_job(door: Door, job: Job, *, resource_version: str = "") -> None:
@@ -127,6 +169,12 @@ def _condition(job: Job, kind: str) -> JobCondition | None:
 def _controlled(pod: Pod, job: Job) -> bool:
     controller = pod.metadata.controller
     return controller is not None and controller.uid == job.metadata.uid
+
+
+def _made_by(pod: Pod, subject: Subject, job: str) -> bool:
+    controller = pod.metadata.controller
+    ours = all(pod.metadata.labels.get(key) == value for key, value in subject.labels.items())
+    return ours and controller is not None and controller.name == job
 
 
 def _pod_age(pod: Pod) -> tuple[datetime, str]:

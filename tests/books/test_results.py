@@ -105,7 +105,7 @@ def core_pods():
     return PODS
 
 
-def test_deadline_kill_counts_even_when_the_runner_says_interrupted():
+def test_a_run_that_its_deadline_interrupted_is_tried_again_at_once_now_and_later():
     world = World()
     job = world.finished(
         ok=False,
@@ -114,10 +114,20 @@ def test_deadline_kill_counts_even_when_the_runner_says_interrupted():
     )
     run = read(world, job)
     assert run.deadline
-    assert not run.interrupted
-    assert run.failed
     assert run.label == "deadline"
-    assert keys.INTERRUPTED not in run.marks()
+    assert finished.mark(world.door, [run]) == []
+    for seen in (run, read(world, marked(world, job))):
+        assert seen.interrupted
+        assert not seen.failed
+
+
+def test_a_deadline_that_no_runner_tells_of_counts_as_a_failure():
+    world = World()
+    silent = world.finished(ok=False, reason="DeadlineExceeded", result="")
+    assert read(world, silent).failed
+    own = run_result(Op.APPLY, ok=False, kind="step")
+    late = world.finished(attempt=2, ok=False, reason="DeadlineExceeded", result=own)
+    assert read(world, late).failed
 
 
 def test_eviction_that_the_runner_reported_is_not_counted_now_or_later():
@@ -135,16 +145,6 @@ def test_eviction_that_the_runner_reported_is_not_counted_now_or_later():
 
 def marked(world: World, job: core.Job) -> core.Job:
     return world.door.get(JOBS, job.metadata.name, "team-a")
-
-
-def test_interrupted_mark_on_a_deadline_kill_is_not_believed():
-    world = World()
-    job = world.finished(
-        ok=False,
-        reason="DeadlineExceeded",
-        annotations={keys.BOOKKEPT: "true", keys.INTERRUPTED: "true"},
-    )
-    assert read(world, job).failed
 
 
 @pytest.mark.parametrize("kind", ["blocked", "plan-changed"])

@@ -5,6 +5,7 @@ import os
 import signal
 from pathlib import Path
 
+from captfctl.cluster.door import Propagation
 from captfctl.cluster.errors import NotFound
 from captfctl.cluster.live import LiveDoor
 from captfctl.model import keys
@@ -23,6 +24,7 @@ from captfctl.model.resources import (
     TERRAFORM_CLUSTERS,
 )
 from captfctl.model.terraform import TerraformCluster
+from captfctl.reconcile import kept_pods
 from captfctl.terraform.state.reader import State, read_state
 from tests.e2e.site import ROOT, Site, children, eventually
 
@@ -272,6 +274,65 @@ def terraform_is_killed_while_it_applies(story: Story) -> None:
     story.set_variables(subnets=3, seconds=0)
     story.wait_settled()
     assert len(story.jobs(Op.APPLY)) == 2
+
+
+def pod_is_deleted_while_terraform_applies(story: Story) -> None:
+    """The result is read before the pod goes: an interruption, tried again at once."""
+    story.create()
+    story.wait_applying()
+    story.set_variables(seconds=0)  # for the next one
+    (pod,) = story.pods()
+    story.site.kubectl("delete", "pod", pod.metadata.name, "-n", story.namespace, "--timeout=90s")
+    eventually(lambda: len(story.jobs(Op.APPLY)) == 2, lambda: f"again: {story.explain()}", 30)
+    first, second = story.jobs(Op.APPLY)
+    assert first.metadata.annotations[keys.INTERRUPTED] == keys.TRUE
+    assert keys.AFTER_INTERRUPTED_APPLY not in second.metadata.annotations  # it told what it did
+    assert story.events("JobInterrupted")
+    story.wait_settled()
+    assert story.state().resources == 2
+    eventually(lambda: not kept_pods(story.door, story.namespace), "the pods are free", 20)
+
+
+def run_reaches_its_deadline(story: Story) -> None:
+    """Condition and event say so, and what the run told is known."""
+    jobs = "  jobs: {activeDeadlineSeconds: 12, lockTimeoutSeconds: 5}\n"
+    story.replace("  variables:\n", f"{jobs}  variables:\n")
+    story.create()
+    story.wait_applying()
+    story.set_variables(seconds=0)  # for the next one
+
+    def told() -> bool:
+        found = story.condition("ApplyJobSucceeded")
+        return found is not None and found.reason == "JobDeadlineExceeded"
+
+    eventually(told, lambda: f"the deadline shows: {story.explain()}", 90)
+    eventually(lambda: story.events("JobDeadlineExceeded"), "the event")
+    last = story.cluster().status.last_run
+    assert last is not None and last.error is not None
+    assert last.error.kind == "interrupted"
+    story.wait_settled()
+    assert story.state().resources == 2
+    eventually(lambda: not kept_pods(story.door, story.namespace), "the pods are free", 20)
+
+
+def job_is_deleted_while_terraform_applies(story: Story) -> None:
+    """Its pod ends in order and tells how; then the apply is tried again, without a wait."""
+    story.create()
+    story.wait_applying()
+    story.set_variables(seconds=0)  # for the next one
+    (job,) = story.jobs(Op.APPLY)
+    story.door.delete(JOBS, job.metadata.name, story.namespace, propagation=Propagation.BACKGROUND)
+    eventually(
+        lambda: any(again.metadata.uid != job.metadata.uid for again in story.jobs(Op.APPLY)),
+        lambda: f"again: {story.explain()}",
+        30,
+    )
+    last = story.cluster().status.last_run
+    assert last is not None and last.error is not None
+    assert (last.job, last.error.kind) == (job.metadata.name, "interrupted")
+    story.wait_settled()
+    assert story.state().resources == 2
+    eventually(lambda: not kept_pods(story.door, story.namespace), "the pods are free", 20)
 
 
 def module_refuses_its_variables(story: Story) -> None:

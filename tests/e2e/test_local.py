@@ -149,6 +149,18 @@ def test_sigterm_interrupts_the_run_in_order_and_it_is_tried_again_at_once(site)
     assert story.state().resources == 2
 
 
+def test_a_deleted_pod_tells_its_result_before_it_goes(site):
+    scenarios.pod_is_deleted_while_terraform_applies(Story(site, "deleted", seconds=20))
+
+
+def test_a_run_that_reaches_its_deadline_says_so(site):
+    scenarios.run_reaches_its_deadline(Story(site, "deadline", seconds=60))
+
+
+def test_a_deleted_job_ends_in_order_and_is_tried_again_at_once(site):
+    scenarios.job_is_deleted_while_terraform_applies(Story(site, "vanished", seconds=20))
+
+
 def test_a_first_apply_that_fails_half_way_comes_up_and_later_ones_are_guarded(tmp_path):
     site = LocalSite(tmp_path / "site")
     gate = tmp_path / "gate"

@@ -39,6 +39,14 @@ def test_a_killed_terraform_is_a_failure_and_its_lock_is_taken_off(site):
     scenarios.terraform_is_killed_while_it_applies(Story(site, "terraform", seconds=8))
 
 
+def test_a_deleted_pod_tells_its_result_before_it_goes(site):
+    scenarios.pod_is_deleted_while_terraform_applies(Story(site, "deleted", seconds=30))
+
+
+def test_a_run_that_reaches_its_deadline_says_so(site):
+    scenarios.run_reaches_its_deadline(Story(site, "deadline", seconds=60))
+
+
 def test_the_manager_writes_under_one_name(site):
     scenarios.manager_writes_under_one_name(Story(site, "owner"))
 

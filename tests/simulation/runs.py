@@ -11,6 +11,7 @@ from captfctl.cluster.errors import NotFound
 from captfctl.model import keys, names
 from captfctl.model.core import Job
 from captfctl.model.resources import JOBS, LEASES, PODS, SECRETS
+from captfctl.reconcile import kept_pods, release_pods
 from tests.support.fake_runner import OUTPUTS, FakeRunner, suffix_of
 
 DEADLINE = 3600
@@ -181,5 +182,7 @@ class Runs:
         for resource in (PODS, SECRETS):
             for item in self._door.list(resource).items:
                 owner = next((r for r in item.metadata.owner_references if r.kind == "Job"), None)
-                if owner is not None and owner.uid not in alive:
+                if owner is not None and owner.uid not in alive and not item.deleting:
                     self._door.delete(resource, item.metadata.name, item.metadata.namespace)
+        for key in kept_pods(self._door, ""):
+            release_pods(self._door, key, self._clock.now())

@@ -9,6 +9,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from captfctl.clock import Clock
 from captfctl.cluster.door import Door
 from captfctl.cluster.errors import NotFound
@@ -53,8 +55,8 @@ class FakeRunner:
 
     # A run's parts.
 
-    def start(self, job: Job) -> Pod:
-        """The pod runs."""
+    def start(self, job: Job, node: str = "node-1") -> Pod:
+        """The pod runs on `node`."""
         name = f"{job.metadata.name}-x7k2p"
         labels = {**job.spec.template.metadata.labels, keys.JOB_NAME: job.metadata.name}
         reference = OwnerReference(
@@ -74,8 +76,9 @@ class FakeRunner:
                     namespace=job.metadata.namespace,
                     labels=labels,
                     owner_references=[reference],
+                    finalizers=list(job.spec.template.metadata.finalizers),
                 ),
-                spec=job.spec.template.spec,
+                spec=msgspec.structs.replace(job.spec.template.spec, node_name=node),
             ),
             job.metadata.namespace,
         )
@@ -249,6 +252,8 @@ class FakeRunner:
     def _remove_pod(self, job: Job) -> None:
         name, namespace = f"{job.metadata.name}-x7k2p", job.metadata.namespace
         if self._find(PODS, name, namespace) is not None:
+            # By hand: nothing of Kubernetes removes it before it was read.
+            self._door.patch(PODS, name, namespace, {"metadata": {"finalizers": None}})
             self._door.delete(PODS, name, namespace, grace_period_seconds=0)
 
     def _find(self, resource: Any, name: str, namespace: str) -> Any:

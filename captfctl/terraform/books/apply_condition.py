@@ -74,8 +74,8 @@ def failure(run: FinishedRun) -> ConditionValue:
     if pull:
         return JobFailure.IMAGE_PULL_FAILED.says(f"Job {run.name}: {pull}")
     if run.deadline:
-        seconds = run.job.spec.active_deadline_seconds
-        text = f"Job {run.name}: ended by its deadline of {seconds} s"
+        text = f"Job {run.name}: ended by its deadline{of_seconds(run)}"
+        text += "; it is tried again at once" if run.interrupted else ""
         return ApplyJobSucceeded.JOB_DEADLINE_EXCEEDED.says(text)
     if run.result and run.result.error and run.result.error.kind == wire.LAYOUT:
         text = cut(run.result.error.tail.strip(), SUMMARY_MAX)
@@ -84,6 +84,12 @@ def failure(run: FinishedRun) -> ConditionValue:
     if run.op is Op.DESTROY:
         return ApplyJobSucceeded.DESTROY_FAILED.says(text)
     return ApplyJobSucceeded.APPLY_FAILED.says(text)
+
+
+def of_seconds(run: FinishedRun) -> str:
+    """The length of its deadline; the Job of a cache has its spec."""
+    seconds = run.job.spec.active_deadline_seconds
+    return f" of {seconds} s" if seconds is not None else ""
 
 
 def failure_detail(run: FinishedRun) -> str:

@@ -18,7 +18,7 @@ from captfctl.model.reasons import JobFailure
 from captfctl.model.status import CommonStatus, LastRun
 from captfctl.model.terraform import DriftAction, JobPolicy
 from captfctl.runs.finished import release, retire, running_job
-from captfctl.runs.jobs import is_finished
+from captfctl.runs.jobs import created_at, is_finished
 from captfctl.runs.leases import Leases
 from captfctl.runs.prune import prune
 from captfctl.terraform.books.apply_condition import apply_condition
@@ -127,8 +127,11 @@ def keep_books(door: Door, jobs: Sequence[Job], leases: Leases, given: BooksInpu
     `jobs` are the owner's as cached.
     """
     owner, status, policy = given.owner, given.status, given.policy
-    runs = _read(door, owner, jobs)
-    active = running_job(job for job in jobs if op_of(job) is not None)
+    found = _read(door, owner, jobs)
+    runs = Runs.of(run for run in found if not run.to_be_told)
+    # A Job whose pod is still being ended runs, whatever its conditions say already.
+    ending = max((run.job for run in found if run.to_be_told), key=created_at, default=None)
+    active = running_job(job for job in jobs if op_of(job) is not None) or ending
     failed = FailureCounts(runs, given.inputs_key)
 
     recorder = Recorder(door, owner, given.records)
@@ -172,14 +175,14 @@ def keep_books(door: Door, jobs: Sequence[Job], leases: Leases, given: BooksInpu
     )
 
 
-def _read(door: Door, owner: Owner, jobs: Sequence[Job]) -> Runs:
+def _read(door: Door, owner: Owner, jobs: Sequence[Job]) -> list[FinishedRun]:
     version = _LockVersion(door, owner)
     runs = []
     for job in jobs:
         op = op_of(job)
         if op is not None and is_finished(job):
             runs.append(read_finished(door, job, op, lock_version=version))
-    return Runs.of(runs)
+    return runs
 
 
 class _LockVersion:

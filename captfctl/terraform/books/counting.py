@@ -77,13 +77,14 @@ def outcome_note(counted: CountedRun, retries: Retries) -> Note | None:
         text = f"Job {name} stopped before a plan that deletes or replaces"
         text += f": {plan.counts}" if plan else ""
         return EventReason.DESTRUCTIVE_PLAN_BLOCKED.says(text, job=name)
-    if run.interrupted:
-        text = f"{run.op} Job {name} was stopped from outside and is tried again at once"
-        return EventReason.JOB_INTERRUPTED.says(text, job=name)
     if run.deadline:
         seconds = run.job.spec.active_deadline_seconds
         text = f"{run.op} Job {name} was ended by its deadline of {seconds} s"
-        return EventReason.JOB_DEADLINE_EXCEEDED.says(text + _next(run, retries), job=name)
+        again = " and is tried again at once" if run.interrupted else _next(run, retries)
+        return EventReason.JOB_DEADLINE_EXCEEDED.says(text + again, job=name)
+    if run.interrupted:
+        text = f"{run.op} Job {name} was stopped from outside and is tried again at once"
+        return EventReason.JOB_INTERRUPTED.says(text, job=name)
     text = f"{run.op} Job {name}{failure_detail(run)}"
     return EventReason.JOB_FAILED.says(text + _next(run, retries), job=name)
 

@@ -8,15 +8,18 @@ from datetime import datetime
 from captfctl.cluster.door import Door
 from captfctl.model import keys
 from captfctl.model.core import Job, Pod
+from captfctl.model.meta import ObjectMeta
 from captfctl.model.ops import Op
 from captfctl.runs.jobs import (
     Outcome,
     deadline_exceeded,
     finish_time,
     is_bookkept,
+    kept_unread,
     newest_pod,
     outcome,
     pod_ended,
+    pod_over,
 )
 from captfctl.terraform.books.result_document import read_result, source_status
 from runner import wire
@@ -98,6 +101,11 @@ class FinishedRun:
         return self.pod is not None and not pod_ended(self.pod)
 
     @property
+    def to_be_told(self) -> bool:
+        """Whether its pod, which is kept until its result was read, has yet to end."""
+        return self.pod is not None and kept_unread(self.pod) and not pod_over(self.pod)
+
+    @property
     def may_have_applied(self) -> bool:
         """Whether this failed apply may have changed resources
         (state.md: Applies that ended without telling)."""
@@ -125,7 +133,7 @@ class FinishedRun:
         (metadata.md: Annotations of Jobs)."""
         flags = {
             keys.BOOKKEPT: True,
-            keys.INTERRUPTED: self.interrupted and not self.deadline,
+            keys.INTERRUPTED: self.interrupted,
             keys.DESTRUCTIVE_PLAN_BLOCKED: self.blocked,
             keys.PLAN_CHANGED: self.plan_changed,
             keys.PLAN_UNREADABLE: self.plan_unreadable,
@@ -162,7 +170,6 @@ def read_finished(
     if problem:
         log.info("Job %s/%s: no result: %s", job.metadata.namespace, job.metadata.name, problem)
     succeeded = outcome(job) is Outcome.SUCCEEDED
-    deadline = deadline_exceeded(job)
     kind = result.error_kind if result and not succeeded else ""
     unreadable = op is Op.PLAN and succeeded and (result is None or result.plan is None)
     recorded = job.metadata.annotations.get(keys.STATE_LOCK_VERSION)
@@ -172,12 +179,27 @@ def read_finished(
         op=op,
         finished_at=finish_time(job),
         succeeded=succeeded,
-        deadline=deadline,
-        interrupted=not deadline and kind == wire.INTERRUPTED,
+        deadline=deadline_exceeded(job),
+        interrupted=kind == wire.INTERRUPTED,
         blocked=op is Op.APPLY and kind == wire.BLOCKED,
         plan_changed=op is Op.APPLY and kind == wire.PLAN_CHANGED,
         plan_unreadable=unreadable,
         lock_untouched=silent_apply and bool(recorded) and recorded == lock_version(),
+        pod=pod,
+        result=result,
+    )
+
+
+def read_vanished(name: str, op: Op, pod: Pod | None, now: datetime) -> FinishedRun:
+    """What the pod of a Job that was deleted while it ran says about it
+    (runs.md: A Job that is deleted while it runs)."""
+    result, _ = read_result(pod)
+    return FinishedRun(
+        job=Job(metadata=ObjectMeta(name=name)),
+        op=op,
+        finished_at=now,
+        succeeded=result is not None and result.error is None,
+        interrupted=result is not None and result.error_kind == wire.INTERRUPTED,
         pod=pod,
         result=result,
     )
@@ -188,15 +210,14 @@ def _from_annotations(job: Job, op: Op) -> FinishedRun:
         return job.metadata.annotations.get(key) == keys.TRUE
 
     succeeded = outcome(job) is Outcome.SUCCEEDED
-    deadline = deadline_exceeded(job)
     return FinishedRun(
         job=job,
         op=op,
         finished_at=finish_time(job),
         succeeded=succeeded,
-        deadline=deadline,
+        deadline=deadline_exceeded(job),
         bookkept=True,
-        interrupted=marked(keys.INTERRUPTED) and not deadline and not succeeded,
+        interrupted=marked(keys.INTERRUPTED) and not succeeded,
         blocked=marked(keys.DESTRUCTIVE_PLAN_BLOCKED) and not succeeded,
         plan_changed=marked(keys.PLAN_CHANGED) and not succeeded,
         plan_unreadable=marked(keys.PLAN_UNREADABLE),

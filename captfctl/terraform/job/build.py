@@ -78,7 +78,11 @@ def build_job(run: RunSpec, settings: RunnerSettings) -> Job:
             backoff_limit=0,
             active_deadline_seconds=deadline_seconds(run.policy),
             template=PodTemplate(
-                metadata=ObjectMeta(labels=job_labels(run), annotations=_pod_annotations(run)),
+                metadata=ObjectMeta(
+                    labels=job_labels(run),
+                    annotations=_pod_annotations(run),
+                    finalizers=[keys.UNREAD_RESULT],
+                ),
                 spec=_pod(run, settings),
             ),
         ),
