@@ -3,7 +3,7 @@
 import sys
 
 from captfctl.clock import Clock
-from captfctl.embedded.capi_crds import capi_crds
+from captfctl.embedded.capi_crds import capi_crds, capi_policies
 from captfctl.embedded.described import DescribedSet, load, scratch_store
 from captfctl.embedded.store import EmbeddedStore
 from captfctl.install.policies import policies
@@ -13,7 +13,7 @@ from captfctl.model.crds import crds
 def known_kinds(clock: Clock) -> EmbeddedStore:
     """An empty store in memory that serves our kinds and those of Cluster API, with the rules of
     admission."""
-    return scratch_store(clock, (*crds(), *capi_crds(), *policies()))
+    return scratch_store(clock, (*crds(), *capi_crds(), *policies(), *capi_policies()))
 
 
 def read_objects(files: list[str], store: EmbeddedStore) -> DescribedSet:

@@ -16,7 +16,9 @@ from captfctl.embedded.agent import AgentSettings, ApiAccess, NodeAgent
 from captfctl.embedded.agent.access import ROOT_CA
 from captfctl.embedded.agent.settings import inherited_environment
 from captfctl.embedded.layout import NODE
-from captfctl.errors import EnvironmentFault
+from captfctl.errors import EnvironmentFault, InputError
+from captfctl.model import keys
+from captfctl.model.names import LABEL_VALUE_MAX
 from captfctl.model.resources import CONFIG_MAPS
 
 STOP_SECONDS = 10.0
@@ -27,6 +29,13 @@ def local_node(
     images: Path | None, data: Path | None, kubeconfig: Path | None, name: str, verbosity: int
 ) -> int:
     """Returns the exit code. Pods go on running when the agent ends, as under a kubelet."""
+    if len(name) > LABEL_VALUE_MAX:
+        raise InputError(
+            "--name cannot be used",
+            why=f"a node's name is also its label {keys.HOSTNAME}, which has at most "
+            f"{LABEL_VALUE_MAX} characters",
+            do="name the node more briefly",
+        )
     logs.set_up(verbosity)
     ending = end_requested()
     clock = SystemClock()

@@ -1,10 +1,13 @@
-"""Small CustomResourceDefinitions for the kinds of Cluster API that captfctl reads.
+"""Small CustomResourceDefinitions for the kinds of Cluster API that captfctl reads, and the rule of
+its admission that what stands in for it relies on.
 
 They describe only the fields of `captfctl.model.capi`; whatever else an object holds is kept as it
 is. A cluster with Cluster API has its own, larger ones: these are for a control plane without it.
 """
 
+from captfctl.install.policy_parts import Policy, Rule
 from captfctl.model.crds import AGE, Column, Definition, condition_column
+from captfctl.model.names import LABEL_VALUE_MAX
 from captfctl.model.resource import Document
 from captfctl.model.resources import CLUSTERS, MACHINE_POOLS, MACHINES
 from captfctl.model.schema import Schema
@@ -49,6 +52,31 @@ DEFINITIONS: tuple[Definition, ...] = (
         ),
     ),
 )
+
+
+# As Cluster API's webhook: what was stored without it can still be changed and deleted.
+_NAME_IS_A_LABEL = Policy(
+    resource=CLUSTERS.untyped(),
+    rules=(
+        Rule(
+            name="name",
+            items=(
+                "oldObject == null ? [object.metadata.name].filter(item, "
+                f"item.size() > {LABEL_VALUE_MAX}) : []"
+            ),
+            field="'metadata.name'",
+            message=(
+                "'the name of a Cluster is a label of everything that belongs to it, so it has at "
+                f"most {LABEL_VALUE_MAX} characters, not ' + string(item.size())"
+            ),
+        ),
+    ),
+)
+
+
+def capi_policies() -> list[Document]:
+    """What Cluster API refuses that no schema can."""
+    return _NAME_IS_A_LABEL.documents()
 
 
 def capi_crds() -> list[Document]:

@@ -19,7 +19,7 @@ from captfctl.embedded.agent.settings import inherited_environment
 from captfctl.embedded.apiserver.apply import noted_door
 from captfctl.embedded.apiserver.server import ApiServer
 from captfctl.embedded.capi import CapiStandIn
-from captfctl.embedded.capi_crds import capi_crds
+from captfctl.embedded.capi_crds import capi_crds, capi_policies
 from captfctl.embedded.garbage_collector import GarbageCollector
 from captfctl.embedded.images import ImageTable
 from captfctl.embedded.job_controller import JobController
@@ -198,7 +198,7 @@ def install(door: Door) -> None:
             door.create(NAMESPACES, Namespace(metadata=ObjectMeta(name=name)))
     with contextlib.suppress(AlreadyExists):
         door.create(CLUSTER_ROLES, runner_role())
-    for document in (*crds(), *capi_crds(), *policies()):
+    for document in (*crds(), *capi_crds(), *policies(), *capi_policies()):
         resource = _INSTALLED[document["kind"]]
         try:
             door.create(resource, document)

@@ -42,6 +42,7 @@ from captfctl.terraform.contract.variables import SourceKind
 
 BY_OWNER = "owner"
 BY_CLUSTER = "cluster"
+BY_LABEL = "label"
 BY_IDENTITY = "identity"
 BY_VARIABLES = "variables"
 BY_PROGRESS = "progress"
@@ -68,6 +69,11 @@ def _owner_index(job: Job) -> Iterable[str]:
 def _cluster_index(obj: ApiObject) -> Iterable[str]:
     label = obj.metadata.labels.get(keys.CLUSTER_NAME)
     return (f"{obj.metadata.namespace}/{label}",) if label else ()
+
+
+def _label_index(obj: ApiObject) -> Iterable[str]:
+    """By what stands for its name in labels, which a long name is not itself."""
+    return (f"{obj.metadata.namespace}/{names.label_value(obj.metadata.name)}",)
 
 
 _RUNNING = "running"
@@ -140,6 +146,7 @@ class Caches:
             indexes={
                 BY_CLUSTER: _cluster_index,
                 BY_IDENTITY: _identity_index,
+                BY_LABEL: _label_index,
                 BY_LOCAL_SECRET: local_secrets,
                 BY_VARIABLES: _variables_index,
             },

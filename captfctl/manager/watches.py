@@ -7,6 +7,7 @@ from captfctl.controller import Handler, Informer, WorkQueue
 from captfctl.manager.caches import (
     BY_CLUSTER,
     BY_IDENTITY,
+    BY_LABEL,
     BY_VARIABLES,
     Caches,
     local_secrets,
@@ -16,7 +17,7 @@ from captfctl.model.capi import Cluster
 from captfctl.model.core import Job
 from captfctl.model.identity import TerraformClusterIdentity
 from captfctl.model.kinds import CLUSTER, INFRASTRUCTURE
-from captfctl.model.meta import ApiObject, ObjectMeta
+from captfctl.model.meta import ApiObject
 from captfctl.model.terraform import TerraformCluster
 from captfctl.runs.jobs import is_bookkept, is_finished
 from captfctl.runs.slots import Slots
@@ -50,7 +51,7 @@ def connect_clusters(caches: Caches, queue: WorkQueue[Key]) -> None:
         )
     )
     _any_change(caches.jobs, wakes(_controller))
-    _any_change(caches.secrets, wakes(_secret_users), mirrors=False)
+    _any_change(caches.secrets, wakes(_secret_users(indexed)), mirrors=False)
     caches.identities.add_handler(
         Handler(
             on_add=wakes(lambda obj: indexed(BY_IDENTITY, obj.metadata.name)),
@@ -209,18 +210,18 @@ def _controller(job: Job) -> list[Key]:
     return [(job.metadata.namespace, owner.name)]
 
 
-def _secret_users(secret: ApiObject) -> list[Key]:
-    """The owners; of a state that nobody owns yet, the object whose labels it carries."""
-    meta = secret.metadata
-    owners = [(meta.namespace, ref.name) for ref in meta.owner_references if ref.kind == KIND]
-    return owners or _labelled(meta)
+def _secret_users(
+    indexed: Callable[[str, str], Iterable[Key]],
+) -> Callable[[ApiObject], Iterable[Key]]:
+    def users(secret: ApiObject) -> Iterable[Key]:
+        """The owners; of a state that nobody owns yet, the object whose labels it carries."""
+        meta = secret.metadata
+        owners = [(meta.namespace, ref.name) for ref in meta.owner_references if ref.kind == KIND]
+        if owners or keys.TFSTATE not in meta.labels or meta.labels.get(keys.OWNER_KIND) != KIND:
+            return owners
+        return indexed(BY_LABEL, f"{meta.namespace}/{meta.labels.get(keys.OWNER_NAME, '')}")
 
-
-def _labelled(meta: ObjectMeta) -> list[Key]:
-    if keys.TFSTATE not in meta.labels or meta.labels.get(keys.OWNER_KIND) != KIND:
-        return []
-    name = meta.labels.get(keys.OWNER_NAME, "")
-    return [(meta.namespace, name)] if name else []
+    return users
 
 
 def _variables_users(

@@ -184,3 +184,23 @@ def test_a_path_that_cannot_be_looked_at_is_bad_input(captfctl, arguments):
 
 def test_an_unknown_kind_of_get_names_the_nearest(captfctl):
     refused(captfctl("get", "terraformcluste"), 2, "terraformcluster")
+
+
+def test_the_name_of_a_cluster_that_no_label_holds_names_file_and_line(captfctl, quickstart):
+    long = "c" * 64
+    file = quickstart(
+        (
+            "kind: Cluster\nmetadata:\n  name: quickstart",
+            f"kind: Cluster\nmetadata:\n  name: {long}",
+        )
+    )
+    line = line_of(file, f"name: {long}")
+
+    for where in ("--dry-run", "--local"):
+        ended = captfctl("reconcile", "-f", file, where)
+        refused(ended, 2, f"{file}:{line}: metadata.name: ", "at most 63 characters, not 64")
+
+
+def test_the_name_of_a_node_that_no_label_holds_is_refused_at_once(captfctl):
+    ended = captfctl("local", "node", "--name", "n" * 64)
+    refused(ended, 2, "--name", "at most 63 characters")

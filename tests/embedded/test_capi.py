@@ -8,12 +8,14 @@ import pytest
 
 from captfctl.clock import SystemClock
 from captfctl.cluster.door import Door
+from captfctl.cluster.errors import Invalid
 from captfctl.embedded.capi import FINALIZER, CapiStandIn
-from captfctl.embedded.capi_crds import capi_crds
+from captfctl.embedded.capi_crds import capi_crds, capi_policies
 from captfctl.model.capi import Cluster
 from captfctl.model.crds import crds
 from captfctl.model.kinds import INFRASTRUCTURE
-from captfctl.model.resources import CLUSTERS, TERRAFORM_CLUSTERS
+from captfctl.model.resources import ADMISSION_POLICIES, CLUSTERS, TERRAFORM_CLUSTERS
+from captfctl.model.resources import ADMISSION_POLICY_BINDINGS as BINDINGS
 from captfctl.model.terraform import TerraformCluster
 from tests.embedded.support import NAMESPACE, create, exists, install, new_store, running, until
 
@@ -153,3 +155,20 @@ def test_an_infrastructure_object_of_another_cluster_is_not_taken(door: Door) ->
     door.delete(CLUSTERS, "prod", NAMESPACE)
     until(lambda: not exists(door, CLUSTERS, "prod"))
     assert not infra(door).deleting
+
+
+def test_a_cluster_whose_name_no_label_holds_is_refused_and_an_earlier_one_can_go(
+    door: Door,
+) -> None:
+    early, late = "e" * 64, "l" * 64
+    create(door, CLUSTERS, {"metadata": {"name": early}, "spec": {}})
+    resources = {found.kind: found.untyped() for found in (ADMISSION_POLICIES, BINDINGS)}
+    for document in capi_policies():
+        door.create(resources[document["kind"]], document)
+
+    with pytest.raises(Invalid, match="at most 63 characters, not 64"):
+        create(door, CLUSTERS, {"metadata": {"name": late}, "spec": {}})
+    create(door, CLUSTERS, {"metadata": {"name": "l" * 63}, "spec": {}})
+    patch = {"spec": {"paused": False}, "metadata": {"finalizers": []}}
+    door.patch(CLUSTERS, early, NAMESPACE, patch)
+    door.delete(CLUSTERS, early, NAMESPACE)

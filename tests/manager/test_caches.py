@@ -5,7 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from captfctl.clock import SystemClock
+from captfctl.controller import WorkQueue
 from captfctl.manager.caches import Caches, InformerReader
+from captfctl.manager.watches import connect_clusters
 from captfctl.model import keys, names
 from captfctl.model.core import Secret
 from captfctl.model.meta import ObjectMeta
@@ -14,7 +16,7 @@ from captfctl.model.resources import SECRETS, TERRAFORM_CLUSTERS
 from captfctl.reconcile import mirror
 from captfctl.settings import ManagerSettings
 from tests.embedded.support import until
-from tests.support.cluster_world import NAMESPACE, RUNNER_IMAGE, World
+from tests.support.cluster_world import NAMESPACE, RUNNER_IMAGE, World, terraform_cluster
 
 
 @pytest.fixture
@@ -66,3 +68,28 @@ def test_an_object_that_was_handed_out_is_the_callers_own(world: World, reader: 
     newer.metadata.resource_version = "999999"  # written, and not seen yet
     reader.wrote(newer)
     change_what_was_handed_out()
+
+
+@pytest.mark.parametrize("name", ["prod", "p" * 63, "p" * 64, "p" * 253])
+def test_a_state_without_an_owner_wakes_the_object_that_it_is_labelled_for(name: str):
+    world, clock = World().populate(), SystemClock()
+    obj = terraform_cluster()
+    obj.metadata.name = name
+    if name != "prod":
+        world.create(TERRAFORM_CLUSTERS, obj)
+    caches = Caches(world.door, ManagerSettings(runner_image=RUNNER_IMAGE), clock)
+    queue: WorkQueue[tuple[str, str]] = WorkQueue(clock)
+    caches.start()
+    until(lambda: caches.synced)
+    connect_clusters(caches, queue)
+    while (key := queue.try_get()) is not None:
+        queue.done(key)  # every object is told once at the start
+
+    owner = Owner("TerraformCluster", NAMESPACE, name, "")
+    labels = {**owner.labels, keys.MANAGED: "true", keys.TFSTATE: "true"}
+    meta = ObjectMeta(name="state", namespace=NAMESPACE, labels=labels)
+    world.create(SECRETS, Secret(metadata=meta))
+
+    until(lambda: len(queue) > 0)
+    assert queue.try_get() == (NAMESPACE, name)
+    assert caches.stop(10)

@@ -143,7 +143,7 @@ def _mismatch(obj: TerraformCluster, reference: OwnerReference, cluster: Cluster
     if reference.uid and reference.uid != cluster.metadata.uid:
         return f"its UID {cluster.metadata.uid} is not {reference.uid}, the owner reference's"
     label = obj.metadata.labels.get(keys.CLUSTER_NAME, "")
-    if label and label != cluster.metadata.name:
+    if label and label != names.label_value(cluster.metadata.name):
         return f"the object's label {keys.CLUSTER_NAME} names {label}"
     return ""
 
