@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from captfctl.backoff import Backoff
 from captfctl.clock import Clock
 from captfctl.cluster.door import Door, EventType, Page, Watch, WatchEvent
 from captfctl.cluster.errors import ApiError, Gone
-from captfctl.controller.backoff import Backoff
 from captfctl.controller.cache import Cache, Change, Index, Key
 from captfctl.model.meta import ApiObject
 from captfctl.model.resource import Resource

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Generic, Protocol, TypeVar
 
+from captfctl.backoff import doubled
 from captfctl.clock import Clock
 
 K = TypeVar("K", bound=Hashable)
@@ -118,8 +119,7 @@ class WorkQueue(Generic[K]):
         with self._lock:
             failures = self._failures.get(key, 0)
             self._failures[key] = failures + 1
-            # Past 60 doublings every base is beyond the maximum, and floats would overflow later.
-            delay = min(self._base_delay * 2.0 ** min(failures, 60), self._max_delay)
+            delay = doubled(self._base_delay, failures, self._max_delay)
         self._metrics.retried()
         self.add_after(key, delay)
         return delay

@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 from functools import lru_cache
 
+from captfctl.backoff import doubled
 from captfctl.decide import duration
 from captfctl.decide.constants import PENDING_BASE, PENDING_CEILING, RETRY_BASE, RETRY_MAX
 from captfctl.decide.duration import Nanoseconds
@@ -44,7 +45,7 @@ def backoff(failures: int, failed_limit: int) -> timedelta:
         return duration.NO_TIME
     if 0 < failed_limit <= failures:
         return RETRY_MAX
-    return _doubled(RETRY_BASE, failures - 1, RETRY_MAX)
+    return doubled(RETRY_BASE, failures - 1, RETRY_MAX)
 
 
 def remaining_backoff(
@@ -61,9 +62,4 @@ def pending_delay(refreshes: int) -> timedelta:
 
     `refreshes` counts those that read "pending": 30 s, then doubled up to 5 minutes.
     """
-    return _doubled(PENDING_BASE, max(refreshes - 1, 0), PENDING_CEILING)
-
-
-def _doubled(base: timedelta, times: int, limit: timedelta) -> timedelta:
-    # A count of thousands must not make a number of thousands of digits.
-    return min(base * (1 << min(times, 16)), limit)
+    return doubled(PENDING_BASE, max(refreshes - 1, 0), PENDING_CEILING)

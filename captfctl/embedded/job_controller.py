@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from captfctl.backoff import doubled
 from captfctl.clock import Clock
 from captfctl.cluster.door import Door, Propagation, find
 from captfctl.cluster.errors import AlreadyExists, Conflict, Invalid, NotFound
@@ -217,7 +218,7 @@ class JobController:
         """Seconds until the next pod may start after failures: 10, 20, 40, … at most 600."""
         if not tally.failed or tally.last_failure is None:
             return 0.0
-        delay = min(_FIRST_POD_DELAY * 2.0 ** (tally.failed - 1), _LONGEST_POD_DELAY)
+        delay = doubled(_FIRST_POD_DELAY, tally.failed - 1, _LONGEST_POD_DELAY)
         return max(0.0, delay - (now - tally.last_failure).total_seconds())
 
     # The Job.

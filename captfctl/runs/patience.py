@@ -3,9 +3,10 @@
 import logging
 import threading
 from collections.abc import Callable
-from itertools import chain, repeat
+from itertools import count
 from typing import TypeVar
 
+from captfctl.backoff import doubled
 from captfctl.clock import Clock
 from captfctl.cluster.errors import ApiError, Forbidden, TooManyRequests, Unavailable
 
@@ -13,9 +14,10 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-_PAUSES, _LONGEST_PAUSE = (0.0, 0.0, 0.5, 1.0), 2.0
-"""Seconds before something is tried again: first at once, since only an answer may be lost, then
-ever later, since the server may be away."""
+_AT_ONCE = 2
+"""Tries without a pause, since only an answer may be lost; later ones wait, since the server may be
+away."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 2.0
 
 
 class Patience:
@@ -38,11 +40,13 @@ class Patience:
     def insist(self, action: Callable[[], T]) -> T:
         """What `action` returns, done again while the server is away. It may have taken place
         already when it is. Raises what it raises."""
-        for count, pause in enumerate(chain(_PAUSES, repeat(_LONGEST_PAUSE))):
+        for tries in count():
+            waits = tries - _AT_ONCE
+            pause = doubled(_FIRST_PAUSE, waits, _LONGEST_PAUSE) if waits >= 0 else 0.0
             try:
                 return action()
             except (Unavailable, TooManyRequests) as error:
-                if count and not self._lasts(pause):
+                if tries and not self._lasts(pause):
                     raise
                 self.note(error)
             except Forbidden:

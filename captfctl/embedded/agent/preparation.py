@@ -4,6 +4,7 @@ import contextlib
 import logging
 from pathlib import Path
 
+from captfctl.backoff import doubled
 from captfctl.cluster.errors import ApiError
 from captfctl.embedded.agent.access import write_access
 from captfctl.embedded.agent.command import arguments, copy_target, paths_of
@@ -187,7 +188,7 @@ class Preparation:
     def _unmounted(self, message: str) -> NotYet:
         """The per-run Secret comes a moment after the Job (runs.md: The per-run Secret): look again
         soon at first."""
-        delay = min(_FIRST_LOOK * 2.0 ** min(self._misses, 20), self._node.settings.mount_retry)
+        delay = doubled(_FIRST_LOOK, self._misses, self._node.settings.mount_retry)
         self._misses += 1
         return NotYet(
             "ContainerCreating",
@@ -248,7 +249,7 @@ class Preparation:
         """The first failure is the pull's own, later ones are backing off, as a kubelet's."""
         text = str(problem) + (f"; {problem.do}" if problem.do else "")
         first = self._node.settings.image_retry
-        delay = min(first * 2.0 ** min(self._pulls, 10), _LONGEST_BACKOFF)
+        delay = doubled(first, self._pulls, _LONGEST_BACKOFF)
         reason, message = problem.reason, text
         if self._pulls and reason == "ErrImagePull":
             reason = "ImagePullBackOff"

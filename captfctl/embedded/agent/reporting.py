@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from captfctl.backoff import doubled
 from captfctl.cluster.errors import ApiError, Conflict, Forbidden, Invalid, NotFound
 from captfctl.embedded.agent.context import Node
 from captfctl.embedded.agent.status import Facts, build
@@ -51,10 +52,7 @@ class Reporter:
 
         Raises `Gone`.
         """
-        delay = _FIRST_RETRY
-        while not self.try_report():
-            wait(delay)
-            delay = min(delay * 2, _LAST_RETRY)
+        self._insist(self.try_report, wait)
 
     def try_report(self) -> bool:
         """Write the status, once; tell whether it stands. Raises `Gone`."""
@@ -82,14 +80,19 @@ class Reporter:
         Raises `Gone` when it already is.
         """
         metadata = self.pod.metadata
-        delay = _FIRST_RETRY
-        while not self._try(
-            lambda: self._node.door.delete(
+
+        def delete() -> None:
+            self._node.door.delete(
                 PODS, metadata.name, metadata.namespace, uid=metadata.uid, grace_period_seconds=0
             )
-        ):
-            wait(delay)
-            delay = min(delay * 2, _LAST_RETRY)
+
+        self._insist(lambda: self._try(delete), wait)
+
+    def _insist(self, attempt: Callable[[], bool], wait: Callable[[float], None]) -> None:
+        failures = 0
+        while not attempt():
+            wait(doubled(_FIRST_RETRY, failures, _LAST_RETRY))
+            failures += 1
 
     def _patch(self, patch: dict[str, Any], subresource: str) -> None:
         metadata = self.pod.metadata
