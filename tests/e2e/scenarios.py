@@ -8,6 +8,7 @@ from pathlib import Path
 from captfctl.cluster.door import Propagation
 from captfctl.cluster.errors import NotFound
 from captfctl.cluster.live import LiveDoor
+from captfctl.embedded.supervisor.records import read_claim
 from captfctl.model import keys
 from captfctl.model.conditions import find
 from captfctl.model.core import Event, Job, Namespace, Pod
@@ -313,6 +314,59 @@ def run_reaches_its_deadline(story: Story) -> None:
     story.wait_settled()
     assert story.state().resources == 2
     eventually(lambda: not kept_pods(story.door, story.namespace), "the pods are free", 20)
+
+
+def supervisor_is_frozen_and_its_pod_deleted_by_force(story: Story) -> None:
+    """The node ends the tree itself; until then nothing unlocks the state or applies again."""
+    story.create()
+    terraform = story.wait_applying()
+    story.set_variables(seconds=0)  # for the next one
+    (pod,) = story.pods()
+    home = story.site.node_data / "pods" / pod.metadata.uid / "containers" / "source"
+    claim = read_claim(home)
+    assert claim is not None
+    os.kill(claim.pid, signal.SIGSTOP)
+    force = ("--force", "--grace-period=0", "--wait=false")
+    story.site.kubectl("delete", "pod", pod.metadata.name, "-n", story.namespace, *force)
+
+    def again() -> bool:
+        lives = Path(f"/proc/{terraform}").exists()
+        second = len(story.jobs(Op.APPLY)) == 2
+        assert not (lives and second), "a second apply beside a living Terraform"
+        return second
+
+    eventually(again, lambda: f"again: {story.explain()}", 60)
+    story.wait_settled()
+    assert story.state().resources == 2
+    story.wait_quiet()
+
+
+def node_is_frozen_while_its_pod_is_deleted_by_force(story: Story, agent: int) -> None:
+    """A pod is there until its node says that it ended: nothing else counts it as dead."""
+    story.create()
+    terraform = story.wait_applying()
+    story.set_variables(seconds=0)  # for the next one
+    (pod,) = story.pods()
+    os.kill(agent, signal.SIGSTOP)
+    try:
+        force = ("--force", "--grace-period=0", "--wait=false")
+        story.site.kubectl("delete", "pod", pod.metadata.name, "-n", story.namespace, *force)
+        story.door.delete(
+            JOBS,
+            story.jobs(Op.APPLY)[0].metadata.name,
+            story.namespace,
+            propagation=Propagation.BACKGROUND,
+        )
+        eventually(lambda: story.events("JobInterrupted"), "the deletion is noticed", 30)
+        assert [found.metadata.uid for found in story.pods()] == [pod.metadata.uid]
+        assert not story.jobs(Op.APPLY)
+        assert Path(f"/proc/{terraform}").exists()
+    finally:
+        os.kill(agent, signal.SIGCONT)
+    eventually(lambda: story.jobs(Op.APPLY), lambda: f"again: {story.explain()}", 60)
+    assert not Path(f"/proc/{terraform}").exists()
+    story.wait_settled()
+    assert story.state().resources == 2
 
 
 def job_is_deleted_while_terraform_applies(story: Story) -> None:

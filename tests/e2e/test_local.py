@@ -158,6 +158,10 @@ def test_a_run_that_reaches_its_deadline_says_so(site):
     scenarios.run_reaches_its_deadline(Story(site, "deadline", seconds=60))
 
 
+def test_a_tree_is_ended_while_its_supervisor_is_frozen(site):
+    scenarios.supervisor_is_frozen_and_its_pod_deleted_by_force(Story(site, "frozen", seconds=40))
+
+
 def test_a_deleted_job_ends_in_order_and_is_tried_again_at_once(site):
     scenarios.job_is_deleted_while_terraform_applies(Story(site, "vanished", seconds=20))
 

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,9 @@ from typing import Any
 import pytest
 
 from captfctl.cluster.errors import Unavailable
-from captfctl.embedded.agent import preparation
+from captfctl.embedded.agent import containers, preparation
+from captfctl.embedded.agent.stopping import StopReasons
+from captfctl.embedded.supervisor import processes, records
 from captfctl.model.resources import PODS
 from tests.embedded.node_support import Plane, plane_in
 from tests.embedded.support import NAMESPACE, until
@@ -105,3 +108,77 @@ def test_a_pod_runs_and_is_ended_while_the_api_refuses_its_status(
     away.clear()
     pod = plane.wait_phase("p", "Failed")
     assert pod.status.reason == "DeadlineExceeded"
+
+
+@pytest.fixture
+def impatient(plane: Plane) -> Plane:
+    """The agent waits half a second for a supervisor to do what it was told."""
+    assert plane.agent.stop(10)
+    plane.agent = plane.new_agent(kill_wait=0.5)
+    plane.agent.start()
+    return plane
+
+
+@pytest.fixture
+def frozen(impatient: Plane, monkeypatch: pytest.MonkeyPatch) -> processes.Process:
+    """The supervisor of the pod `p`, which waits for the file `go`; it cannot be woken."""
+    monkeypatch.setattr(containers.Container, "wake_supervisor", lambda _: None)
+    impatient.run("p", "echo ready; while [ ! -e go ]; do sleep 0.05; done; exit 5")
+    impatient.wait_log("p", "ready")
+    impatient.wait_phase("p", "Running")
+    home = impatient.directory("p") / "containers" / "source"
+    claim = records.read_claim(home)
+    assert claim is not None
+    os.kill(claim.pid, signal.SIGSTOP)
+    return processes.Process(claim.pid, claim.start)
+
+
+def test_a_pod_is_ended_without_its_supervisor(impatient: Plane, frozen: processes.Process) -> None:
+    impatient.door.delete(PODS, "p", NAMESPACE, grace_period_seconds=1)
+    tree = processes.descendants(frozen.pid)
+    until(lambda: not impatient.door.list(PODS, NAMESPACE).items)
+    assert not any(processes.alive(process) for process in (frozen, *tree))
+
+
+def test_a_pod_that_ends_by_itself_is_reported_without_its_supervisor(
+    impatient: Plane, frozen: processes.Process
+) -> None:
+    (impatient.directory("p") / "root" / "go").touch()
+    impatient.wait_phase("p", "Failed")
+    assert impatient.terminated("p").exit_code == 5
+    assert not processes.alive(frozen)
+
+
+def test_a_tree_whose_pod_vanished_is_ended_without_its_supervisor_and_without_spinning(
+    impatient: Plane, frozen: processes.Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = []
+    real = StopReasons.current
+
+    def current(self: StopReasons, *given: Any) -> Any:
+        looks.append(given)
+        return real(self, *given)
+
+    monkeypatch.setattr(StopReasons, "current", current)
+    directory, tree = impatient.directory("p"), processes.descendants(frozen.pid)
+    assert tree
+    impatient.door.delete(PODS, "p", NAMESPACE, grace_period_seconds=0)
+    until(lambda: not directory.exists())
+    assert not any(processes.alive(process) for process in (frozen, *tree))
+    assert len(looks) < 50
+
+
+@pytest.mark.parametrize("vanished", [False, True])
+def test_a_tree_that_cannot_be_ended_is_told(
+    impatient: Plane,
+    frozen: processes.Process,
+    vanished: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As a process that hangs in the kernel."""
+    monkeypatch.setattr(processes, "end_all", lambda *_, **__: None)
+    impatient.door.delete(PODS, "p", NAMESPACE, grace_period_seconds=0 if vanished else 1)
+    until(lambda: impatient.events("FailedKillPod"))
+    assert str(frozen.pid) in impatient.events("FailedKillPod")[0]
+    assert vanished or impatient.phase("p") == "Running"
+    monkeypatch.undo()

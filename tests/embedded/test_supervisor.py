@@ -189,6 +189,53 @@ def test_what_a_killed_supervisor_left_is_ended_and_told_honestly(run: Run, hide
     assert "supervised" in run.end().message
 
 
+def stop_supervisor(run: Run) -> processes.Process:
+    supervisor = until(lambda: run.container.supervisor if run.container.running else None)
+    os.kill(supervisor.pid, signal.SIGSTOP)
+    return supervisor
+
+
+def test_a_stopped_supervisor_goes_on_when_the_container_has_to_end(run: Run) -> None:
+    over = run.start("trap 'exit 3' TERM; echo ready; while :; do sleep 0.05; done")
+    until(lambda: (run.directory / records.LOG).exists() and run.log() == ["ready"])
+    stop_supervisor(run)
+    assert run.container.terminate()
+    assert over.wait(DEADLINE)
+    assert run.end().exit_code == 3
+    assert run.end().message == ""
+
+
+@pytest.mark.parametrize("code", [0, 4, 137])
+def test_how_a_container_ended_is_known_without_its_supervisor(run: Run, code: int) -> None:
+    end = "kill -KILL $$" if code == 137 else f"exit {code}"
+    run.start(f"while [ ! -e go ]; do sleep 0.02; done; {end}")
+    stop_supervisor(run)
+    assert not run.container.neglected
+    (run.directory / "go").touch()
+    until(lambda: run.container.neglected)
+    assert run.container.phase is Phase.RUNNING
+    assert run.container.bury(now=time.time(), timeout=10)
+    assert run.end().exit_code == code
+    assert "did not answer" in run.end().message
+    assert run.container.phase is Phase.ENDED
+    assert run.container.remains() == []
+
+
+@pytest.mark.parametrize(
+    "child",
+    ["env -i /bin/sleep 300 &", "(env -i setsid /bin/sleep 300 &)", "setsid /bin/sleep 300 &"],
+    ids=["in its session", "orphaned in a session of its own", "by its environment"],
+)
+def test_every_process_is_ended_while_the_supervisor_is_stopped(run: Run, child: str) -> None:
+    run.start(f"{child}\necho ready\nsleep 300")
+    until(lambda: (run.directory / records.LOG).exists() and run.log() == ["ready"])
+    supervisor = stop_supervisor(run)
+    tree = processes.descendants(supervisor.pid)
+    assert len(tree) == 3
+    assert run.container.bury(now=time.time(), timeout=10)
+    assert not any(processes.alive(process) for process in (supervisor, *tree))
+
+
 def _have(way: str) -> bool:
     from captfctl.embedded.agent.abilities import hostname_way
 

@@ -47,6 +47,15 @@ def test_a_run_that_reaches_its_deadline_says_so(site):
     scenarios.run_reaches_its_deadline(Story(site, "deadline", seconds=60))
 
 
+def test_a_tree_is_ended_while_its_supervisor_is_frozen(site):
+    scenarios.supervisor_is_frozen_and_its_pod_deleted_by_force(Story(site, "frozen", seconds=40))
+
+
+def test_a_run_of_a_frozen_node_is_not_taken_for_dead(site):
+    story = Story(site, "ice", seconds=40)
+    scenarios.node_is_frozen_while_its_pod_is_deleted_by_force(story, site.node.child.pid)
+
+
 def test_the_manager_writes_under_one_name(site):
     scenarios.manager_writes_under_one_name(Story(site, "owner"))
 

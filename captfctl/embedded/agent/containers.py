@@ -16,6 +16,7 @@ from select import EPOLLIN, POLLIN, epoll, poll
 import captfctl
 from captfctl.embedded.supervisor import processes, records
 from captfctl.embedded.supervisor.launch import MARKER, Launch
+from captfctl.embedded.supervisor.memory import cgroup_name
 from captfctl.embedded.supervisor.processes import Process
 
 _ROOT = Path(captfctl.__file__).parents[1]
@@ -163,12 +164,39 @@ class Container:
         claim = records.read_claim(self.directory)
         return Process(claim.pid, claim.start) if claim and self._lives(claim) else None
 
+    @property
+    def main(self) -> Process | None:
+        """Its main process, also when it has ended; None when it was not started in this boot."""
+        running, claim = self.running, records.read_claim(self.directory)
+        known = running is not None and claim is not None and claim.boot == processes.boot_id()
+        return Process(running.pid, running.start) if known and running is not None else None
+
+    @property
+    def neglected(self) -> bool:
+        """Whether its main process has ended and its supervisor takes no notice: it is stopped, or
+        stuck. One that does its work has reaped it in a moment."""
+        return self.main is not None and processes.unreaped(self.main) is not None
+
+    def wake_supervisor(self) -> None:
+        """One that was stopped goes on."""
+        self._tell(signal.SIGCONT)
+
     def terminate(self) -> bool:
-        """SIGTERM to the container's main process only; False when there is none any more."""
-        return self._tell(signal.SIGTERM)
+        """SIGTERM to the container's main process only; False when there is none any more.
+
+        Not by way of the supervisor, which may be stopped, unless that knows alone which it is.
+        """
+        self.wake_supervisor()
+        main = self.main
+        if main is None:
+            return self._tell(signal.SIGTERM)
+        reached = processes.send(main, signal.SIGTERM)
+        processes.send(main, signal.SIGCONT)
+        return reached
 
     def kill(self) -> bool:
         """Have the supervisor end the whole tree; False when there is no supervisor any more."""
+        self.wake_supervisor()
         return self._tell(signal.SIGUSR1)
 
     def kill_and_wait(self, timeout: float) -> None:
@@ -189,18 +217,23 @@ class Container:
             os.close(handle)
 
     def bury(self, *, now: float, timeout: float) -> bool:
-        """End what a lost supervisor left, and write that down; False when something survives.
+        """End what is left without the supervisor's help, and write down how the container ended;
+        False when something survives.
 
         `now` is a Unix time.
         """
+        main, supervised = self.main, self.supervisor is not None
+        status = processes.unreaped(main) if main is not None else None
         left = processes.end_all(self.remains, timeout=timeout)
         if left is None:
             return False
         running = self.running
+        code = os.waitstatus_to_exitcode(status) if status is not None else -signal.SIGKILL
+        fate = "did not answer" if supervised else "was killed"
         ended = records.Ended(
-            exit_code=128 + signal.SIGKILL,
-            signal=signal.SIGKILL,
-            message="the process that supervised the container was killed; what was left of the "
+            exit_code=code if code >= 0 else 128 - code,
+            signal=max(-code, 0),
+            message=f"the process that supervised the container {fate}; what was left of the "
             "container was ended",
             started_at=running.at if running else 0.0,
             finished_at=now,
@@ -210,10 +243,13 @@ class Container:
         return True
 
     def remains(self) -> list[Process]:
-        """Every process of this container that lives, its supervisor included."""
+        """Every process of this container that lives, its supervisor included: by environment,
+        host name, cgroup and session, so that none has to be told of by the supervisor."""
         claim = records.read_claim(self.directory)
         uts = claim.uts if claim and claim.boot == processes.boot_id() else 0
-        return processes.belonging(f"{MARKER}={self._pod_uid}", uts)
+        cgroup = cgroup_name(self._pod_uid)
+        marker = f"{MARKER}={self._pod_uid}"
+        return processes.belonging(marker, uts, cgroup=cgroup, leader=self.main)
 
     def problem(self) -> str:
         """What a supervisor said that started nothing."""

@@ -21,13 +21,22 @@ class Stop:
 
 
 class StopReasons:
-    """Everything that can end one pod. `gone`: its object is no longer in the API."""
+    """Everything that can end one pod."""
 
     def __init__(self, record: Record) -> None:
         self._record = record
         self._shut_down_at: float | None = None
         self._shut_down_grace = 0.0
-        self.gone = False
+        self._gone_at: float | None = None
+
+    @property
+    def gone(self) -> bool:
+        """Whether the pod's object is no longer in the API."""
+        return self._gone_at is not None
+
+    def vanish(self, now: float) -> None:
+        """The pod's object is gone: nothing is left to wait for."""
+        self._gone_at = now if self._gone_at is None else self._gone_at
 
     def shut_down(self, now: float, grace: float) -> None:
         """The machine or the API goes away."""
@@ -41,8 +50,8 @@ class StopReasons:
 
     def current(self, pod: Pod, now: float) -> Stop | None:
         """The earliest end that applies; with a reason, when one of those that apply has one."""
-        if self.gone:
-            return Stop(now)
+        if self._gone_at is not None:
+            return Stop(self._gone_at)
         stops = [stop for stop in self._all(pod, now) if stop is not None]
         if not stops:
             return None

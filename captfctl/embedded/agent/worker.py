@@ -4,6 +4,7 @@ Every step can be repeated: after a crash of the agent the next one walks the sa
 on disk tells which steps are done. Reasons to end a pod are looked at whenever it waits.
 """
 
+import contextlib
 import logging
 import threading
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from captfctl.embedded.agent.stopping import SHUT_DOWN, Stop, StopReasons
 from captfctl.embedded.agent.volumes import Unsupported
 from captfctl.embedded.images import NODE_REASON
 from captfctl.embedded.supervisor.isolation import HostnameBy
+from captfctl.embedded.supervisor.processes import Process as Survivor
 from captfctl.embedded.supervisor.records import Ended
 from captfctl.errors import CaptfError
 from captfctl.model.core import Container, Pod
@@ -93,7 +95,7 @@ class PodWorker:
 
     def vanish(self) -> None:
         """The pod object is gone from the API."""
-        self._reasons.gone = True
+        self._reasons.vanish(self._now())
         self._wake.set()
 
     def shut_down(self, grace: float) -> None:
@@ -118,7 +120,8 @@ class PodWorker:
             while not self._done:
                 self._step()
         except Gone:
-            self._clean_up()
+            with contextlib.suppress(Stopped):
+                self._clean_up()
         except Stopped:
             pass
         finally:
@@ -223,8 +226,11 @@ class PodWorker:
         supervisor = process.supervisor
         if supervisor is not None:
             self._watcher.watch(supervisor, self._wake.set)
+        main = process.main
+        if main is not None:
+            self._watcher.watch(main, self._wake.set)
         told = False
-        begun = killed_at = 0.0
+        begun = killed_at = neglected_at = 0.0
         while True:
             phase = process.phase
             if phase is Phase.ENDED:
@@ -238,6 +244,12 @@ class PodWorker:
                 self._bury(process)
                 continue
             told = told or self._tell_running()
+            neglected_at = (neglected_at or now) if process.neglected else 0.0
+            if neglected_at:
+                process.wake_supervisor()
+                if now > neglected_at + self._node.settings.kill_wait:
+                    self._bury(process)
+                    continue
             stop = self._stop()
             if stop is not None and not begun:
                 begun = now
@@ -248,7 +260,8 @@ class PodWorker:
                 if now > killed_at + self._node.settings.kill_wait:
                     self._bury(process)
                     continue
-            self._wait(min(self._pause(stop, now), _LONGEST_WAIT if told else _RETRY))
+            longest = _LONGEST_WAIT if told and not neglected_at else _RETRY
+            self._wait(min(self._pause(stop, now), longest))
 
     def _note_running(self, container: Container, process: Process) -> None:
         running = process.running
@@ -280,9 +293,15 @@ class PodWorker:
     def _bury(self, process: Process) -> None:
         """End what no supervisor watches any more; wait when something cannot be ended."""
         if not process.bury(now=self._now(), timeout=self._node.settings.kill_wait):
-            names = ", ".join(str(p.pid) for p in process.remains())
-            self._reporter.warn("FailedKillPod", f"processes {names} do not end after SIGKILL")
+            self._say_what_survives(process.remains())
             self._wait(_RETRY)
+
+    def _say_what_survives(self, left: list[Survivor]) -> None:
+        """Nothing more can be done than to say so: whoever looks after the machine has to."""
+        pids = ", ".join(str(process.pid) for process in left)
+        text = f"processes {pids} do not end after SIGKILL"
+        log.warning("pod %s/%s: %s", self.pod.metadata.namespace, self.pod.metadata.name, text)
+        self._reporter.warn("FailedKillPod", text)
 
     def _pause(self, stop: Stop | None, now: float) -> float:
         pause = _LONGEST_WAIT
@@ -338,6 +357,8 @@ class PodWorker:
     def _clean_up(self) -> None:
         """The object is gone: end what still runs, then remove the pod's directory."""
         while not self._everything_ended():
+            containers = (self._process(container) for container in self._containers)
+            self._say_what_survives(next((left for c in containers if (left := c.remains())), []))
             self._wait(_RETRY)
         self._directory.remove()
 

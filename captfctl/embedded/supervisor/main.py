@@ -16,7 +16,7 @@ from pathlib import Path
 from captfctl.embedded.supervisor import isolation, processes, records
 from captfctl.embedded.supervisor.launch import MARKER, Launch
 from captfctl.embedded.supervisor.logfile import LogFile
-from captfctl.embedded.supervisor.memory import SAMPLE_SECONDS, Cgroup, MemoryBy
+from captfctl.embedded.supervisor.memory import SAMPLE_SECONDS, Cgroup, MemoryBy, cgroup_name
 
 LOST_CLAIM = 75
 NOT_STARTED = 74
@@ -85,7 +85,7 @@ class Supervisor:
     def _start(self) -> dict[int, str]:
         """Start the container; its output's descriptors by name of the stream."""
         if self._launch.memory_by == MemoryBy.CGROUP:
-            name = f"captf-{self._launch.pod_uid}-{self._launch.path.name}"
+            name = cgroup_name(self._launch.pod_uid, self._launch.path.name)
             self._cgroup = Cgroup(Path(self._launch.cgroup), name, self._launch.memory_limit)
         out, out_end = os.pipe2(os.O_CLOEXEC)
         err, err_end = os.pipe2(os.O_CLOEXEC)

@@ -19,6 +19,11 @@ class MemoryBy(StrEnum):
 SAMPLE_SECONDS = 0.5
 
 
+def cgroup_name(pod_uid: str, container: str = "") -> str:
+    """How the cgroup of a container is named, or how those of all of a pod's begin."""
+    return f"captf-{pod_uid}-{container}"
+
+
 class Cgroup:
     """A cgroup (version 2) below `parent`, made for one container."""
 

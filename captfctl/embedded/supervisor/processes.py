@@ -26,9 +26,13 @@ def boot_id() -> str:
 
 
 class _Stat(NamedTuple):
+    """`status` is the wait status of a process that has ended and was not reaped."""
+
     state: str
     parent: int
+    session: int
     start: int
+    status: int
 
 
 def _stat(pid: int) -> _Stat | None:
@@ -38,7 +42,7 @@ def _stat(pid: int) -> _Stat | None:
         return None
     # The command's name stands in parentheses and may itself contain any character.
     fields = text[text.rindex(")") + 2 :].split()
-    return _Stat(fields[0], int(fields[1]), int(fields[19]))
+    return _Stat(fields[0], int(fields[1]), int(fields[3]), int(fields[19]), int(fields[-1]))
 
 
 def identify(pid: int) -> Process | None:
@@ -50,6 +54,14 @@ def identify(pid: int) -> Process | None:
 def alive(process: Process) -> bool:
     """Whether exactly this process lives."""
     return identify(process.pid) == process
+
+
+def unreaped(process: Process) -> int | None:
+    """The wait status of exactly this process, when it has ended and its parent takes no notice."""
+    stat = _stat(process.pid)
+    if stat is None or stat.state != "Z" or stat.start != process.start:
+        return None
+    return stat.status
 
 
 def send(process: Process, number: int) -> bool:
@@ -124,19 +136,44 @@ def _marked(pid: int, marker: bytes) -> bool:
         return False
 
 
-def belonging(marker: str, uts: int = 0) -> list[Process]:
+def _in_cgroup(pid: int, part: str) -> bool:
+    try:
+        return part in (_PROC / str(pid) / "cgroup").read_text()
+    except OSError:
+        return False
+
+
+def belonging(
+    marker: str, uts: int = 0, *, cgroup: str = "", leader: Process | None = None
+) -> list[Process]:
     """All processes that carry `marker` (`NAME=value`) in the environment they were started with,
-    or live in the UTS namespace `uts`, which none can leave.
+    live in the UTS namespace `uts`, which none can leave, in a cgroup with `cgroup` in its path, or
+    in the session that `leader` began; and all below them.
     """
     own = os.getpid()
     wanted = marker.encode()
-    return [
+
+    def belongs(pid: int) -> bool:
+        return (
+            bool(uts and uts_namespace(pid) == uts)
+            or _marked(pid, wanted)
+            or bool(cgroup and _in_cgroup(pid, cgroup))
+            or (leader is not None and _in_session(pid, leader))
+        )
+
+    found = {
         process
         for pid in _all_pids()
-        if pid != own
-        and ((uts and uts_namespace(pid) == uts) or _marked(pid, wanted))
-        and (process := identify(pid)) is not None
-    ]
+        if pid != own and belongs(pid) and (process := identify(pid)) is not None
+    }
+    below = {process for above in found for process in descendants(above.pid)}
+    return sorted(found | below)
+
+
+def _in_session(pid: int, leader: Process) -> bool:
+    """The number of a session is not given to another process while anything is in the session."""
+    stat = _stat(pid)
+    return stat is not None and stat.session == leader.pid and stat.start >= leader.start
 
 
 def resident_bytes(processes: Iterable[Process]) -> int:
