@@ -1,5 +1,5 @@
-"""One kind of request to the cluster's API server: post a document within two seconds
-(runner.md: Progress events).
+"""Requests to the cluster's API server, each within a time limit: events, and Secrets that keep a
+state (runner.md: Progress events, runner.md: A state that could not be stored).
 
 The connection is kept between requests; one that the server has meanwhile closed is replaced.
 """
@@ -50,16 +50,25 @@ class Api:
 
         Raises OSError or ValueError unless the answer is a 2xx. The answer's body is dropped.
         """
-        deadline = time.monotonic() + TIMEOUT_SECONDS
+        status = self.request("POST", path, body)
+        if not 200 <= status <= 299:
+            raise ValueError(f"the API server answered {status}")
+
+    def request(
+        self, method: str, path: str, body: bytes = b"", *, seconds: float = TIMEOUT_SECONDS
+    ) -> int:
+        """Make one request; the status of the answer, whose body is dropped.
+
+        Raises OSError or ValueError when there is no answer within `seconds`.
+        """
+        deadline = time.monotonic() + seconds
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if token := self._token():
             headers["Authorization"] = f"Bearer {token}"
         try:
-            status = self._send(quote(path), body, headers, deadline)
+            return self._send(method, quote(path), body, headers, deadline)
         except http.client.HTTPException as error:
             raise ValueError(f"the API server answered no HTTP: {type(error).__name__}") from None
-        if not 200 <= status <= 299:
-            raise ValueError(f"the API server answered {status}")
 
     def close(self) -> None:
         """Give the kept connection back."""
@@ -75,17 +84,21 @@ class Api:
             raise ValueError(f"{self._token_file} holds control characters")
         return token
 
-    def _send(self, path: str, body: bytes, headers: dict[str, str], deadline: float) -> int:
+    def _send(
+        self, method: str, path: str, body: bytes, headers: dict[str, str], deadline: float
+    ) -> int:
         reused = self._connection is not None
         try:
-            return self._exchange(path, body, headers, deadline)
+            return self._exchange(method, path, body, headers, deadline)
         except (ConnectionError, ssl.SSLEOFError, ssl.SSLZeroReturnError):
             # A kept connection may have been closed before the server saw the request.
             if not reused:
                 raise
-            return self._exchange(path, body, headers, deadline)
+            return self._exchange(method, path, body, headers, deadline)
 
-    def _exchange(self, path: str, body: bytes, headers: dict[str, str], deadline: float) -> int:
+    def _exchange(
+        self, method: str, path: str, body: bytes, headers: dict[str, str], deadline: float
+    ) -> int:
         connection = self._connection or self._connect(deadline)
         self._connection = None
         try:
@@ -95,7 +108,7 @@ class Api:
             assert isinstance(socket, _DeadlineSocket)
             socket.deadline = deadline
             socket.settimeout(_left(deadline))
-            connection.request("POST", path, body, headers)
+            connection.request(method, path, body, headers)
             response = connection.getresponse()
             response.read(_MOST_RESPONSE)
         except BaseException:

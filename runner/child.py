@@ -12,15 +12,19 @@ _DEFAULT_SIGNALS = sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGST
 class Child:
     """A started process, until `reap` has collected it.
 
-    It has a process group of its own, default signal dispositions, nothing on standard input, and
-    no descriptor but the three standard ones.
+    It has a process group of its own, default signal dispositions, nothing on standard input unless
+    it is given something, and no descriptor but the three standard ones.
     """
 
     def __init__(
-        self, arguments: Sequence[str], directory: str, environment: Mapping[str, str]
+        self,
+        arguments: Sequence[str],
+        directory: str,
+        environment: Mapping[str, str],
+        stdin_data: bytes = b"",
     ) -> None:
         """Start it in `directory`. Raises OSError, or ValueError for what no system can take."""
-        stdin = _empty_input()
+        stdin = _input_of(stdin_data) if stdin_data else _empty_input()
         self.stdout, stdout = os.pipe()
         self.stderr, stderr = os.pipe()
         actions = [
@@ -110,6 +114,16 @@ def _spawn(
     finally:
         os.fchdir(here)
         os.close(here)
+
+
+def _input_of(data: bytes) -> int:
+    """A descriptor that reads as `data`; it needs no room on a disk."""
+    descriptor = os.memfd_create("stdin", os.MFD_CLOEXEC)
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
 
 
 def _empty_input() -> int:

@@ -8,12 +8,15 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from runner import wire
 from runner.log import Log
 from runner.run_options import RunOptions
 from runner.text import cut
+
+if TYPE_CHECKING:
+    from runner.api import Api
 
 CONTROLLER = "captf.io/runner"
 SERVICE_ACCOUNT_DIR = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -88,7 +91,7 @@ class Events:
             return cls(log)
         try:
             regarding = ObjectReference.parse(options.event_object)
-            server = _api_server(environ)
+            server = api_server(environ)
         except (OSError, ValueError) as error:
             log.info("No progress events are posted", err=str(error))
             return cls(log)
@@ -167,7 +170,7 @@ class Events:
         return json.dumps(document, ensure_ascii=False).encode("utf-8", "replace")
 
 
-def _api_server(environ: Mapping[str, str]) -> Server:
+def api_server(environ: Mapping[str, str]) -> "Api":
     """The API server as a pod finds it. Raises OSError or ValueError when it cannot."""
     host = environ.get("KUBERNETES_SERVICE_HOST", "")
     port = environ.get("KUBERNETES_SERVICE_PORT", "")

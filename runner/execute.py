@@ -52,6 +52,7 @@ class Command(NamedTuple):
     directory: str
     environment: Mapping[str, str]
     stop_seconds: float
+    stdin: bytes = b""
 
 
 class Ended(NamedTuple):
@@ -136,7 +137,7 @@ class Supervisor:
         if self.cancelled and limit is None:
             return Ended(1, "not started, the run was cancelled before it", 0.0)
         try:
-            child = Child(command.arguments, command.directory, command.environment)
+            child = Child(command.arguments, command.directory, command.environment, command.stdin)
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
             what = f"could not be started: {command.arguments[0]}: {reason}"
@@ -148,6 +149,16 @@ class Supervisor:
             code = self._clear_away(self._running)
             self._running = None
         return _judge(code, time.monotonic() - started)
+
+    def pause(self, seconds: float) -> None:
+        """Let time pass between two commands; less when the run is told to stop meanwhile."""
+        until = time.monotonic() + seconds
+        before = self.cancelled
+        poll = select.poll()
+        poll.register(self._wake_read, select.POLLIN)
+        while self.cancelled == before and (left := until - time.monotonic()) > 0:
+            if poll.poll(left * 1000):
+                self._drain_wakeups()
 
     def keep_deadlines(self) -> bool:
         """Act on deadlines while output is stuck; False when waiting longer is pointless."""

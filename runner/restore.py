@@ -1,4 +1,4 @@
-"""Assembling a state backup and checking what was restored (runner.md: Restore)."""
+"""Assembling a state from its chunks and checking what was restored (runner.md: Restore)."""
 
 import zlib
 from collections.abc import Iterator
@@ -11,14 +11,15 @@ _GZIP = 31  # window bits: a gzip header, the largest window
 _PIECE = 1 << 16
 
 
-def assemble(config: str, chunks: int) -> bytes:
-    """The backed-up state in `<config>/restore/0 …`. Raises PrepareError.
+def assemble(config: str, chunks: int, directory: str = wire.RESTORE_DIRECTORY) -> bytes:
+    """The state in `<config>/<directory>/0 …`. Raises PrepareError.
 
     Only the first gzip member is read; what follows it is ignored.
     """
     if not 1 <= chunks <= wire.MOST_CHUNKS:
-        raise PrepareError(f"--restore-chunks is {chunks}, must be 1 to {wire.MOST_CHUNKS}")
-    state = _decompress(_chunks(config, chunks))
+        flag = f"--{directory}-chunks"
+        raise PrepareError(f"{flag} is {chunks}, must be 1 to {wire.MOST_CHUNKS}")
+    state = _decompress(_chunks(f"{config}/{directory}", chunks))
     try:
         jsontext.check(jsontext.as_ascii([state]))
     except jsontext.JsonError as error:
@@ -26,9 +27,9 @@ def assemble(config: str, chunks: int) -> bytes:
     return state
 
 
-def _chunks(config: str, count: int) -> Iterator[bytes]:
+def _chunks(directory: str, count: int) -> Iterator[bytes]:
     for index in range(count):
-        path = f"{config}/{wire.RESTORE_DIRECTORY}/{index}"
+        path = f"{directory}/{index}"
         try:
             with open(path, "rb") as file:
                 while piece := file.read(_PIECE):

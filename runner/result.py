@@ -24,6 +24,7 @@ class Result:
         self.drift: wire.Drift | None = None
         self.plan: wire.Plan | None = None
         self.error: wire.Failure | None = None
+        self.unsaved: wire.Unsaved | None = None
 
     def encode(self) -> bytes:
         """The document, reduced as far as needed to fit."""
@@ -56,6 +57,7 @@ class Result:
             error=self.error,
             changes=self.changes,
             plan=self.plan,
+            unsaved=self.unsaved,
         )
 
 
@@ -86,11 +88,13 @@ def _smaller_and_smaller(result: wire.RunResult) -> Iterator[wire.RunResult]:
 
 
 def _minimal(result: wire.RunResult) -> wire.RunResult:
-    """What is never given up: how the run ended, and a plan's hash and counts."""
+    """What is never given up: how the run ended, a plan's hash and counts, and
+    what is told of a state that was not stored."""
     return wire.RunResult(
         op=result.op if len(result.op) <= _LONGEST_OP else "",
         error=None if result.error is None else wire.Failure(result.error.kind),
         plan=result.plan,
+        unsaved=result.unsaved,
     )
 
 

@@ -11,6 +11,7 @@ from runner import (
     events,
     execute,
     fingerprint,
+    kept,
     preflight,
     restore,
     secret_sources,
@@ -24,7 +25,9 @@ from runner import (
 from runner.context import Context, Stop
 from runner.execute import Command, Consumer, Ended, Supervisor
 from runner.judge import BadOutput, Judge
+from runner.keeper import Keeper
 from runner.log import Log
+from runner.rescue import UNRELEASED, Attempt, Failed, Rescue
 from runner.run_options import RunOptions
 from runner.sinks import Sink
 from runner.text import unwrapped
@@ -32,7 +35,7 @@ from runner.version_output import runtime_version
 
 _LONGEST_EARLY_TAIL = 65536
 _VERSION_STOP_SECONDS = 60.0
-_SHORTEST_PUSH_SECONDS = 10.0
+_PUSH_STOP_SECONDS = 10.0
 _OUTCOMES = {
     wire.LAYOUT: "the image does not follow the contract",
     wire.STEP: "failed",
@@ -123,9 +126,7 @@ class Run:
             )
             context.result.providers_mirror = bool(self._workdir.cli_config)
             self._build_environment()
-            if options.op == wire.RESTORE:
-                state = restore.assemble(options.config, options.restore_chunks)
-                workdir.write_private(self._workdir.restore_state, state)
+            self._assemble_states()
         except workdir.PrepareError as error:
             raise self._early(
                 wire.STEP, wire.PREPARE, "The run could not be prepared", error
@@ -135,6 +136,18 @@ class Run:
             secret_sources.of_environment(self._environment),
             secret_sources.of_inputs(self._workdir.root),
         )
+
+    def _assemble_states(self) -> None:
+        """The state that the run is to store: of a backup, or of an earlier run. Raises
+        PrepareError."""
+        options, place = self._context.options, self._workdir
+        if options.op == wire.RESTORE:
+            state = restore.assemble(options.config, options.restore_chunks)
+            workdir.write_private(place.restore_state, state)
+        if steps.recovers(options):
+            chunks, directory = options.unsaved_chunks, wire.UNSAVED_DIRECTORY
+            state = restore.assemble(options.config, chunks, directory)
+            workdir.write_private(place.unsaved_state, state)
 
     def _early(self, kind: str, step: str | None, what: str, error: Exception) -> Stop:
         text = str(error)
@@ -208,9 +221,10 @@ class Run:
         err: Consumer,
         stop: float,
         limit: float | None = None,
+        stdin: bytes = b"",
     ) -> Ended:
         arguments = (*self._context.options.bin, *step.arguments)
-        command = Command(arguments, self._workdir.root, self._environment, stop)
+        command = Command(arguments, self._workdir.root, self._environment, stop, stdin)
         return self._supervisor.run(command, out, err, limit=limit)
 
     def _record(self, step: steps.Step, ended: Ended) -> wire.StepRecord:
@@ -239,7 +253,7 @@ class Run:
         resources = output.ui.failing_resources() if output.ui is not None else ()
         self._step_failed(record, tail)
         if step.json_ui:
-            self._push_errored_state()
+            self._rescue_state(step, ended, output)
         kind = wire.INTERRUPTED if interrupted else wire.STEP
         own = ended.exit if not ended.error and ended.exit >= 1 else 1
         raise Stop(wire.Failure(kind, step.name, tail, resources), own)
@@ -252,29 +266,40 @@ class Run:
             f"Step {record.name} failed: exit code {record.exit}, {record.seconds:.1f} s: {text}",
         )
 
-    def _push_errored_state(self) -> None:
-        """Try to store the state the runtime could not store itself
+    def _rescue_state(self, step: steps.Step, ended: Ended, output: "_Output") -> None:
+        """Store the state the runtime could not store itself
         (runner.md: A state that could not be stored)."""
-        if not os.path.exists(self._workdir.errored_state):
+        context, options = self._context, self._context.options
+        shown = output.ui.diagnostics if output.ui is not None else []
+        dump = output.ui.state_dump if output.ui is not None else b""
+        unreleased = any(one.summary == UNRELEASED for one in shown)
+        rescue = Rescue(context, self._supervisor, self._workdir, self._push, self._keeper())
+        started = time.monotonic()
+        last = rescue.save(Failed(step.name, ended, dump, unreleased))
+        if last is None:
             return
-        context = self._context
-        context.log.info(
-            "The runtime left a state it could not store, pushing it",
-            file=self._workdir.errored_state,
-        )
-        step = steps.push_errored_state(context.options, self._workdir)
-        output = _Output(step, context, self._out, self._err)
-        stop = execute.stop_seconds(context.options.stop_timeout)
-        limit = stop
-        if self._supervisor.cancelled_at is not None:
-            # The result must still be written before the pod's grace period ends.
-            spent = time.monotonic() - self._supervisor.cancelled_at
-            limit = max(stop - spent, _SHORTEST_PUSH_SECONDS)
-        ended = self._command(step, output.stdout, output.stderr, stop, limit)
-        record = self._record(step, ended)
-        if not _succeeded(step, ended, b""):
-            text = summary.of_step(step.name, ended, output.stderr.last(), context.redactor)
-            self._step_failed(record, f"the state was not saved: {text}")
+        seconds = time.monotonic() - started
+        push = steps.push_errored_state(options, "-", waits=False)
+        record = self._record(push, last.ended._replace(seconds=seconds))
+        if not last.stored:
+            text = summary.of_step(push.name, last.ended, last.stderr, context.redactor)
+            kept = rescue.said_of_secrets
+            self._step_failed(record, f"the state was not saved{kept}: {text}")
+
+    def _push(self, step: steps.Step, stdin: bytes, limit: float) -> Attempt:
+        output = _Output(step, self._context, self._out, self._err)
+        stop = min(execute.stop_seconds(self._context.options.stop_timeout), _PUSH_STOP_SECONDS)
+        ended = self._command(step, output.stdout, output.stderr, stop, limit, stdin)
+        return Attempt(ended, output.stderr.last())
+
+    def _keeper(self) -> Keeper:
+        options, log = self._context.options, self._context.log
+        place = kept.Place.of(options.backend_config, options.event_object, options.job_name)
+        try:
+            server = events.api_server(self._inherited)
+        except (OSError, ValueError):
+            server = None
+        return Keeper(log, place, server)
 
     def _announce_changes(self, step: steps.Step, output: "_Output") -> None:
         counts = output.ui.counts if output.ui is not None else None

@@ -29,6 +29,7 @@ class RunOptions(NamedTuple):
     plan_key_file: str
     restore_chunks: int
     restore_resources: int
+    unsaved_chunks: int
     event_object: str
     job_name: str
     result: str
@@ -53,6 +54,9 @@ RUN_FLAGS = (
     flags.text("plan-key-file", wire.PLAN_KEY_FILE, "File with the key of plan fingerprints"),
     flags.number("restore-chunks", "restore: number of backup chunks under <config>/restore"),
     flags.number("restore-resources", "restore: managed resources in the backup"),
+    flags.number(
+        "unsaved-chunks", "number of chunks under <config>/unsaved of a state to store first"
+    ),
     flags.text(
         "event-object",
         "",
@@ -84,6 +88,7 @@ def run_options(values: Values) -> RunOptions:
         plan_key_file=_path(values, "plan-key-file"),
         restore_chunks=_integer(values, "restore-chunks"),
         restore_resources=_integer(values, "restore-resources"),
+        unsaved_chunks=_integer(values, "unsaved-chunks"),
         event_object=_text(values, "event-object"),
         job_name=_text(values, "job-name"),
         result=result_path(values),

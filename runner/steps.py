@@ -49,15 +49,29 @@ def for_operation(options: RunOptions, workdir: Workdir) -> list[Step]:
     backend = tuple(f"-backend-config={value}" for value in options.backend_config)
     first = [Step(wire.INIT, ("init", *common, *backend))]
     if options.force_unlock:
-        first.append(Step(wire.FORCE_UNLOCK, ("force-unlock", "-force", options.force_unlock)))
+        first.append(force_unlock(options.force_unlock))
+    if recovers(options):
+        push = ("state", "push", _lock_timeout(options), workdir.unsaved_state)
+        first.append(Step(wire.STATE_RECOVER, push))
     return first + own
 
 
-def push_errored_state(options: RunOptions, workdir: Workdir) -> Step:
-    """Store the state the runtime could not store itself
-    (runner.md: A state that could not be stored)."""
-    arguments = ("state", "push", _lock_timeout(options), workdir.errored_state)
-    return Step(wire.STATE_PUSH, arguments)
+def recovers(options: RunOptions) -> bool:
+    """Whether a state that an earlier run could not store is stored first. A restore replaces it:
+    somebody decided so."""
+    return bool(options.unsaved_chunks) and options.op != wire.RESTORE
+
+
+def force_unlock(lock: str) -> Step:
+    """Take off a lock."""
+    return Step(wire.FORCE_UNLOCK, ("force-unlock", "-force", lock))
+
+
+def push_errored_state(options: RunOptions, file: str, *, waits: bool) -> Step:
+    """Store the state the runtime could not store itself, from a file or, as `-`, from standard
+    input (runner.md: A state that could not be stored). `waits`: for a lock that is held."""
+    timeout = _lock_timeout(options) if waits else "-lock-timeout=0s"
+    return Step(wire.STATE_PUSH, ("state", "push", timeout, file))
 
 
 def _lock_timeout(options: RunOptions) -> str:

@@ -10,6 +10,8 @@ from runner.redact import Redactor
 from runner.text import cut, listed_within, without_ansi
 
 LONGEST = 512
+_PLAIN = (wire.STATE_PUSH, wire.STATE_RECOVER)
+"""`state push` does not begin its own errors with "Error: "."""
 
 
 def of_step(
@@ -35,8 +37,15 @@ def of_step(
     if not lines and ended.error:
         lines = [f"{name} {ended.error}"]
     elif not lines:
-        lines = [f"{name} failed with exit code {ended.exit}; see the Job's log"]
+        said = _plain(redactor.redact_cut(stderr)) if name in _PLAIN else "see the Job's log"
+        lines = [f"{name} failed with exit code {ended.exit}; {said}"]
     return cut(redactor.redact_text("\n".join(lines)), LONGEST)
+
+
+def _plain(stderr: bytes) -> str:
+    """The last line of what a command said that does not mark its errors."""
+    lines = [line.strip() for line in _decoded(stderr).splitlines()]
+    return next((line for line in reversed(lines) if line), "see the Job's log")
 
 
 def blocked(destructive: Sequence[str]) -> str:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 _BOX = str.maketrans("╷│╵", "   ")
+_LONGEST_WHOLE = 256 << 20
 _ANSI = rb"\x1b\[[0-9;]*[A-Za-z]"
 
 
@@ -54,10 +55,12 @@ def unwrapped(data: bytes) -> str:
 
 
 class Lines:
-    """Puts a stream together into lines; one longer than `longest` bytes is dropped."""
+    """Puts a stream together into lines; one longer than `longest` bytes is dropped, unless it
+    begins with `whole`: then it may have 256 MiB."""
 
-    def __init__(self, longest: int) -> None:
+    def __init__(self, longest: int, whole: bytes = b"") -> None:
         self._longest = longest
+        self._whole = whole
         self._line = bytearray()
         self._too_long = False
 
@@ -78,12 +81,18 @@ class Lines:
         return line
 
     def _extend(self, data: bytes) -> None:
-        if len(self._line) + len(data) > self._longest:
+        if len(self._line) + len(data) > self._allowed(data):
             self._too_long = True
         if self._too_long:
             self._line.clear()
         else:
             self._line += data
+
+    def _allowed(self, data: bytes) -> int:
+        if not self._whole:
+            return self._longest
+        begins = bytes(self._line[: len(self._whole)]) + data[: len(self._whole)]
+        return _LONGEST_WHOLE if begins.startswith(self._whole) else self._longest
 
 
 def _size(text: str) -> int:

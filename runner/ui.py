@@ -24,6 +24,8 @@ _APPLIED = (
     rb"(\d{1,18}) added, (\d{1,18}) changed, (\d{1,18}) destroyed)"
 )
 _DESTROYED = rb"(?a:Destroy complete! Resources: (\d{1,18}) destroyed)"
+# Where no file could be written, the runtime prints the state: it is not shown, but kept.
+_DUMP = b'{"@level":"info","@message":"Emergency state dump"'
 _CONTEXT = r'(resource|data) "([^"]*)" "([^"]*)"'
 
 
@@ -61,11 +63,13 @@ class JsonUi:
         self.diagnostics: list[Diagnostic] = []
         self.crash = b""
         """The first line of a crash of the runtime, when it was written here."""
+        self.state_dump = b""
+        """The state, when the runtime printed it because it could not write it anywhere."""
         self._errored: list[str] = []
         self._redactor = redactor
         self._out = out
         self._err = err
-        self._lines = Lines(LONGEST_LINE)
+        self._lines = Lines(LONGEST_LINE, whole=_DUMP)
         self._scanner = CountScanner()
 
     @property
@@ -116,6 +120,8 @@ class JsonUi:
             self.crash = self.crash or first_crash(line)
             self._say(line)
             return
+        if line.startswith(_DUMP):
+            self.state_dump = _member_text(line, b'"state":')
         kind = text_of(message, "type")
         if kind == "diagnostic" and isinstance(message.get("diagnostic"), dict):
             self._diagnose(Diagnostic.of(message["diagnostic"]), text_of(message, "@message"))
@@ -158,6 +164,16 @@ def _message(line: bytes) -> dict[str, object] | None:
     if not isinstance(message, dict) or not ("type" in message or "@message" in message):
         return None
     return message
+
+
+def _member_text(line: bytes, name: bytes) -> bytes:
+    """A member of a JSON object as it was written, the first of that name."""
+    _, _, rest = line.decode("utf-8", "replace").partition(name.decode())
+    try:
+        _, end = json.JSONDecoder().raw_decode(rest)
+    except (ValueError, RecursionError):
+        return b""
+    return rest[:end].encode("utf-8", "replace")
 
 
 def _blamed(diagnostic: Diagnostic, waiting: list[str]) -> str:

@@ -31,12 +31,13 @@ REFRESH_ONLY = "apply-refresh-only"
 SHOW_JSON = "show-json"
 STATE_PUSH = "state-push"
 STATE_LIST = "state-list"
+STATE_RECOVER = "state-recover"  # the push of a state that an earlier run could not store
 PREPARE = "prepare"  # what comes before the first command; also the step of a bad flag:
 FLAGS = "flags"
 STEPS = frozenset(
     (
         *(INIT, FORCE_UNLOCK, VALIDATE, PLAN, SHOW_JSON, APPLY, REFRESH_ONLY, DESTROY),
-        *(STATE_PUSH, STATE_LIST, PREPARE),
+        *(STATE_PUSH, STATE_LIST, STATE_RECOVER, PREPARE),
     )
 )
 
@@ -78,8 +79,25 @@ PATH_FLAGS = {
 MAIN_FILE = "main.tf.json"
 VARIABLES_FILE = "terraform.tfvars.json"
 RESTORE_DIRECTORY = "restore"
+UNSAVED_DIRECTORY = "unsaved"  # a state that an earlier run could not store
 MOST_CHUNKS = 32
 BOOTSTRAP_DATA = "bootstrap_data"  # the variable whose value is secret, declared so or not
+
+# The Secrets that keep a state that a run could not store (runner/kept.py).
+KEPT_LABEL = "captf.io/unsaved-state"  # its value is the suffix of the state's names
+KEPT_KEY = "tfstate"
+KEPT_JOB = "captf.io/job"
+KEPT_PARTS = "captf.io/unsaved-parts"
+KEPT_SERIAL = "captf.io/unsaved-serial"
+KEPT_LINEAGE = "captf.io/unsaved-lineage"
+KEPT_RESOURCES = "captf.io/unsaved-resources"
+
+
+def kept_secret(suffix: str, part: int = 0) -> str:
+    """The name of a Secret that keeps an unsaved state; part 0 is the base."""
+    base = f"captf-unsaved-{suffix}"
+    return f"{base}-part-{part}" if part else base
+
 
 # A process without a mount namespace of its own finds the service account where this says.
 SERVICE_ACCOUNT_VARIABLE = "CAPTF_SERVICE_ACCOUNT_DIR"
@@ -172,6 +190,18 @@ class Plan(NamedTuple):
         return self.action_counts + "".join(f", {count} {what}" for count, what in rare if count)
 
 
+class Unsaved(NamedTuple):
+    """A state that the run made and could not store.
+
+    `secrets` is in how many Secrets it is kept; 0: in none.
+    """
+
+    serial: int = 0
+    lineage: str = ""
+    resources: int = 0
+    secrets: int = 0
+
+
 class RunResult(NamedTuple):
     """One run's result. `command` is that of the runtime; a version that is unknown is empty."""
 
@@ -185,6 +215,7 @@ class RunResult(NamedTuple):
     error: Failure | None = None
     changes: Changes | None = None
     plan: Plan | None = None
+    unsaved: Unsaved | None = None
 
     @property
     def error_kind(self) -> str:
@@ -196,6 +227,10 @@ class RunResult(NamedTuple):
     def has_step(self, name: str) -> bool:
         """Whether the step began."""
         return any(step.name == name for step in self.steps)
+
+    def did_step(self, name: str) -> bool:
+        """Whether the step was run and ended with 0."""
+        return any(step.name == name and step.exit == 0 for step in self.steps)
 
 
 def _action_counts(create: int, update: int, replace: int, delete: int) -> str:
@@ -225,6 +260,8 @@ def encode(result: RunResult) -> bytes:
         document["changes"] = _members(result.changes, ("add", "change", "destroy"))
     if result.plan is not None:
         document["plan"] = _members(result.plan, ("hash", "create", "update", "delete"))
+    if result.unsaved is not None:
+        document["unsaved"] = result.unsaved._asdict()
     import json  # not every command of the runner needs it
 
     text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
@@ -272,6 +309,7 @@ def decode(text: str) -> RunResult:
         error=_optional(read.part("error"), _failure),
         changes=_optional(read.part("changes"), _changes),
         plan=_optional(read.part("plan"), _plan),
+        unsaved=_optional(read.part("unsaved"), _unsaved),
     )
 
 
@@ -386,6 +424,15 @@ def _plan(part: _Reader) -> Plan:
         forget=part.integer("forget"),
         resources=part.texts("resources") or (),
         truncated=part.flag("truncated"),
+    )
+
+
+def _unsaved(part: _Reader) -> Unsaved:
+    return Unsaved(
+        serial=part.integer("serial"),
+        lineage=part.text("lineage"),
+        resources=part.integer("resources"),
+        secrets=part.integer("secrets"),
     )
 
 

@@ -39,6 +39,11 @@ class Workdir(NamedTuple):
         return f"{self.path}/restore.tfstate"
 
     @property
+    def unsaved_state(self) -> str:
+        """The state that an earlier run could not store."""
+        return f"{self.path}/unsaved.tfstate"
+
+    @property
     def errored_state(self) -> str:
         """Where the runtime leaves a state it could not store
         (runner.md: A state that could not be stored)."""

@@ -1,4 +1,4 @@
-"""An API server that takes events, on loopback with a certificate authority of its own."""
+"""An API server that takes events and Secrets, on loopback with an authority of its own."""
 
 import datetime
 import ipaddress
@@ -25,6 +25,7 @@ class Request(NamedTuple):
     path: str
     token: str
     event: dict[str, Any]
+    method: str = "POST"
 
 
 class _Quiet(ThreadingHTTPServer):
@@ -69,7 +70,20 @@ class EventsServer:
     @property
     def events(self) -> list[dict[str, Any]]:
         """The events posted, in order."""
-        return [request.event for request in self.requests]
+        return [request.event for request in self.requests if "/events" in request.path]
+
+    @property
+    def secrets(self) -> dict[str, dict[str, Any]]:
+        """The Secrets that exist, by name."""
+        found: dict[str, dict[str, Any]] = {}
+        for request in self.requests:
+            if request.path.partition("/secrets")[1] == "":
+                continue
+            if request.method == "DELETE":
+                found.pop(request.path.rpartition("/")[2], None)
+            else:
+                found[request.event["metadata"]["name"]] = request.event
+        return found
 
     @property
     def reasons(self) -> list[str]:
@@ -93,9 +107,9 @@ class EventsServer:
                 server.connections += 1
 
             def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
+                body = self.rfile.read(int(self.headers.get("Content-Length", "0"))) or b"{}"
                 token = self.headers.get("Authorization", "")
-                server.requests.append(Request(self.path, token, json.loads(body)))
+                server.requests.append(Request(self.path, token, json.loads(body), self.command))
                 status = server.statuses[0]
                 if len(server.statuses) > 1:
                     server.statuses.pop(0)
@@ -106,6 +120,9 @@ class EventsServer:
                 self.wfile.write(b"{}")
                 # Without having said so: the client finds out when it sends the next request.
                 self.close_connection = server.hang_up
+
+            do_PUT = do_POST  # noqa: N815
+            do_DELETE = do_POST  # noqa: N815
 
             def log_message(self, *_: object) -> None:
                 pass

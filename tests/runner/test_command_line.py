@@ -294,6 +294,7 @@ def test_the_defaults_are_those_of_the_table():
         plan_key_file="/captf/plan-key/key",
         restore_chunks=0,
         restore_resources=0,
+        unsaved_chunks=0,
         event_object="",
         job_name="",
         result="/dev/termination-log",

@@ -1,0 +1,235 @@
+"""Storing, or keeping, a state that a step could not store
+(runner.md: A state that could not be stored)."""
+
+import datetime
+import os
+import re
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import NamedTuple
+
+from runner import kept, steps, wire
+from runner.context import Context
+from runner.execute import Ended, Supervisor, stop_seconds
+from runner.keeper import Keeper
+from runner.text import unwrapped
+from runner.workdir import PrepareError, Workdir, write_private
+
+_FIRST_PAUSE = 0.5
+_LONGEST_PAUSE = 30.0
+_LONGEST_ATTEMPT = 60.0
+_SHORTEST_TIME = 10.0
+_REFUSALS = 3
+"""How often an answer that waiting does not change is taken for one."""
+_LARGEST_STATE = 256 << 20
+_CREATED_LEEWAY = 1.0
+_LOCK = re.compile(
+    r"ID:\s+(?P<id>\S+)\s.*?Who:\s+\S*@(?P<host>\S+)\s.*?"
+    r"Created:\s+(?P<day>\d{4}-\d\d-\d\d) (?P<time>\d\d:\d\d:\d\d)"
+)
+UNRELEASED = "Error releasing the state lock"
+"""The summary of an error of a runtime whose lock may still be held."""
+# What a server that is away or overloaded, a full disk and a held lock are told with.
+_PASSING = (
+    "connection refused",
+    "connection reset",
+    "connection lost",
+    "broken pipe",
+    "no route to host",
+    "network is unreachable",
+    "no such host",
+    "temporary failure",
+    "timeout",
+    "timed out",
+    "deadline exceeded",
+    "EOF",
+    "server is currently unable",
+    "too many requests",
+    "Internal error",
+    "etcdserver",
+    "is shutting down",
+    "Operation cannot be fulfilled",
+    "no space left on device",
+    "acquiring the state lock",
+)
+
+
+class Failed(NamedTuple):
+    """The step that could not store its state.
+
+    `dump` is the state as the runtime printed it where it could not write a file either.
+    `unreleased`: the step said that its lock may still be held.
+    """
+
+    step: str
+    ended: Ended
+    dump: bytes = b""
+    unreleased: bool = False
+
+
+class Attempt(NamedTuple):
+    """One try to store the state, and what it said on standard error."""
+
+    ended: Ended
+    stderr: bytes
+
+    @property
+    def stored(self) -> bool:
+        return self.ended.exit == 0 and not self.ended.error
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether trying again may help: the cause is not the state itself."""
+        said = unwrapped(self.stderr)
+        return bool(self.ended.error) or any(text in said for text in _PASSING)
+
+
+RunCommand = Callable[[steps.Step, bytes, float], Attempt]
+"""Runs a step: what it reads on standard input, and its time limit in seconds."""
+
+
+class Rescue:
+    """Pushes a state until it is stored or the time is up; keeps it in Secrets meanwhile.
+
+    In a pod it goes on until the pod is told to stop, as it is at its Job's deadline, and then for
+    what is left of the stop timeout; elsewhere for one stop timeout.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        supervisor: Supervisor,
+        workdir: Workdir,
+        run: RunCommand,
+        keeper: Keeper,
+    ) -> None:
+        self._context = context
+        self._supervisor = supervisor
+        self._workdir = workdir
+        self._run = run
+        self._keeper = keeper
+        stop = stop_seconds(context.options.stop_timeout)
+        self._patience = float("inf") if keeper.watched else stop
+        self._began = time.monotonic()
+        self._in_file = False
+
+    def save(self, failed: Failed) -> Attempt | None:
+        """Store what `failed` left; the last try, or None when it left nothing.
+
+        What could not be stored is told by the result.
+        """
+        state = self._left_by(failed)
+        if not state:
+            return None
+        self._began = time.monotonic()
+        attempt = self._push(failed, state)
+        if attempt.stored:
+            self._forget()
+        else:
+            found = kept.describe(state) or wire.Unsaved()
+            self._context.result.unsaved = found._replace(secrets=self._keeper.secrets)
+        self._keeper.close()
+        return attempt
+
+    @property
+    def said_of_secrets(self) -> str:
+        """Where the state is, for a person; empty when it is nowhere."""
+        count = self._keeper.secrets
+        return f", but is kept in {count} Secrets" if count else ""
+
+    def _left_by(self, failed: Failed) -> bytes:
+        """What the step left in its file, or printed where that is no whole state; empty when it
+        left nothing."""
+        path = self._workdir.errored_state
+        try:
+            with open(path, "rb") as file:
+                state = file.read(_LARGEST_STATE)
+        except OSError:
+            state = b""
+        self._in_file = bool(state)
+        if kept.describe(state) is not None or kept.describe(failed.dump) is None:
+            return state
+        self._in_file = self._written(failed.dump)
+        return failed.dump
+
+    def _written(self, state: bytes) -> bool:
+        """Put a state that was only printed where the node finds it after the run, if there is
+        room for it."""
+        path = self._workdir.errored_state
+        try:
+            write_private(f"{path}.new", state)
+            os.replace(f"{path}.new", path)
+        except (OSError, PrepareError) as error:
+            self._context.log.info("The state could not be written to a file", err=str(error))
+            return False
+        return True
+
+    def _push(self, failed: Failed, state: bytes) -> Attempt:
+        log, refusals, pause = self._context.log, 0, _FIRST_PAUSE
+        file = self._workdir.errored_state
+        log.info("The runtime left a state it could not store, pushing it", file=file)
+        waits, unlocked = not failed.unreleased, False
+        while True:
+            attempt = self._attempt(state, waits=waits)
+            waits = False
+            if attempt.stored:
+                return attempt
+            if not unlocked and self._release_own_lock(attempt, failed):
+                unlocked = True
+                continue
+            refusals += not attempt.may_pass
+            self._keeper.keep(state)
+            left = self._left()
+            if refusals >= _REFUSALS or left <= 0:
+                return attempt
+            log.info("The state is still not stored, trying again", seconds=round(pause, 1))
+            self._supervisor.pause(min(pause, left))
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+    def _attempt(self, state: bytes, *, waits: bool) -> Attempt:
+        """Push once. Only the first try waits for the state's lock: what holds it longer than that
+        may be the failed step's own."""
+        options = self._context.options
+        stop = stop_seconds(options.stop_timeout)
+        limit = stop if waits else min(stop, _LONGEST_ATTEMPT)
+        if not self._in_file:
+            self._in_file = self._written(state)
+        file = self._workdir.errored_state if self._in_file else "-"
+        step = steps.push_errored_state(options, file, waits=waits)
+        shortest = 0.1 if self._supervisor.cancelled_at is None else _SHORTEST_TIME
+        allowed = max(min(limit, self._left()), shortest)
+        return self._run(step, b"" if self._in_file else state, allowed)
+
+    def _left(self) -> float:
+        """How many seconds there are for further tries."""
+        now, cancelled = time.monotonic(), self._supervisor.cancelled_at
+        if cancelled is None:
+            return self._began + self._patience - now
+        # The result must still be written before the pod's grace period ends.
+        stop = stop_seconds(self._context.options.stop_timeout)
+        return max(cancelled + stop, self._began + _SHORTEST_TIME) - now
+
+    def _release_own_lock(self, attempt: Attempt, failed: Failed) -> bool:
+        """Take off the lock that the failed step itself could not release any more.
+
+        It is that step's when it was taken on this host while the step ran: nobody else can have
+        held the lock then.
+        """
+        lock = _LOCK.search(unwrapped(attempt.stderr))
+        if lock is None or lock["host"] != os.uname().nodename:
+            return False
+        created = datetime.datetime.fromisoformat(f"{lock['day']}T{lock['time']}+00:00").timestamp()
+        ended = time.time() - (time.monotonic() - self._began)
+        began = ended - failed.ended.seconds
+        if not began - _CREATED_LEEWAY <= created <= ended:
+            return False
+        self._context.log.info("Removing the lock that the failed step left", id=lock["id"])
+        step = steps.force_unlock(lock["id"])
+        return self._run(step, b"", _LONGEST_ATTEMPT).stored
+
+    def _forget(self) -> None:
+        """The state is stored: nothing must take what is left of it for one that is not."""
+        with suppress(OSError):
+            os.unlink(self._workdir.errored_state)
+        self._keeper.forget()
