@@ -1,5 +1,6 @@
-"""Requests to the cluster's API server, each within a time limit: events, and Secrets that keep a
-state (runner.md: Progress events, runner.md: A state that could not be stored).
+"""Requests to the cluster's API server, each within a time limit: for events
+(runner.md: Progress events), and for Secrets that keep a state
+(runner.md: A state that could not be stored).
 
 The connection is kept between requests; one that the server has meanwhile closed is replaced.
 """

@@ -78,6 +78,7 @@ PATH_FLAGS = {
 # Files below CONFIG. The chunks of a backup are below RESTORE_DIRECTORY, named 0, 1, …
 MAIN_FILE = "main.tf.json"
 VARIABLES_FILE = "terraform.tfvars.json"
+ERRORED_STATE = "root/errored.tfstate"  # below WORK: what the runtime could not store
 RESTORE_DIRECTORY = "restore"
 UNSAVED_DIRECTORY = "unsaved"  # a state that an earlier run could not store
 MOST_CHUNKS = 32

@@ -6,6 +6,7 @@ import os
 import stat
 from typing import NamedTuple
 
+from runner import wire
 from runner.environ import OWN_TMP
 
 
@@ -47,7 +48,7 @@ class Workdir(NamedTuple):
     def errored_state(self) -> str:
         """Where the runtime leaves a state it could not store
         (runner.md: A state that could not be stored)."""
-        return f"{self.root}/errored.tfstate"
+        return f"{self.path}/{wire.ERRORED_STATE}"
 
 
 def prepare(workdir: str, config: str, providers: str, *, own_tmp: bool) -> Workdir:

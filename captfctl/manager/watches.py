@@ -210,6 +210,9 @@ def _controller(job: Job) -> list[Key]:
     return [(job.metadata.namespace, owner.name)]
 
 
+_STATES = frozenset({keys.TFSTATE, keys.UNSAVED_STATE})
+
+
 def _secret_users(
     indexed: Callable[[str, str], Iterable[Key]],
 ) -> Callable[[ApiObject], Iterable[Key]]:
@@ -217,7 +220,8 @@ def _secret_users(
         """The owners; of a state that nobody owns yet, the object whose labels it carries."""
         meta = secret.metadata
         owners = [(meta.namespace, ref.name) for ref in meta.owner_references if ref.kind == KIND]
-        if owners or keys.TFSTATE not in meta.labels or meta.labels.get(keys.OWNER_KIND) != KIND:
+        state = not _STATES.isdisjoint(meta.labels)
+        if owners or not state or meta.labels.get(keys.OWNER_KIND) != KIND:
             return owners
         return indexed(BY_LABEL, f"{meta.namespace}/{meta.labels.get(keys.OWNER_NAME, '')}")
 

@@ -138,6 +138,10 @@ class EventReason(StrEnum):
         "The state is another one than was left, an older one, or its resources are gone.")
     STATE_ACCEPTED = _normal("StateAccepted", Action.RECONCILE,
         "A state that was held is used because a person accepted it.")
+    STATE_NOT_SAVED = _warning("StateNotSaved", Action.RECONCILE,
+        "A run could not store the state that it left.")
+    UNSAVED_STATE_STORED = _normal("UnsavedStateStored", Action.RECONCILE,
+        "A state that a run could not store is stored now.")
     STATE_LOCKED = _warning("StateLocked", Action.RECONCILE,
         "Something else than our Jobs holds the state lock.")
     STATE_UNREADABLE = _warning("StateUnreadable", Action.RECONCILE,

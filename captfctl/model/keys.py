@@ -21,6 +21,7 @@ MIRRORED = "captf.io/mirrored"
 IDENTITY_IN_USE = "captf.io/identity-in-use"
 STATE_BACKUP = "captf.io/state-backup"
 STATE_BACKUP_SUFFIX = "captf.io/state-backup-suffix"
+UNSAVED_STATE = "captf.io/unsaved-state"
 RETAINED_FROM_UID = "captf.io/retained-from-uid"
 
 # Labels set by people.
@@ -65,6 +66,7 @@ MAY_HAVE_APPLIED = "captf.io/may-have-applied"
 APPLIED = "captf.io/applied"
 INTERRUPTED_APPLY = "captf.io/interrupted-apply"
 UNCONFIRMED_APPLY = "captf.io/unconfirmed-apply"  # read as INTERRUPTED_APPLY, never written
+STATE_NOT_SAVED = "captf.io/state-not-saved"
 UNPULLABLE_IMAGES = "captf.io/unpullable-images"
 SOURCE_HASH = "captf.io/source-hash"
 LEASE_OP = "captf.io/lease-op"

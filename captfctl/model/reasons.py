@@ -308,6 +308,13 @@ class StateReadable(Reason, types=(Type.STATE_READABLE,)):
         "The state is another one than was left, an older one, or its resources are gone.",
         "Put the Secrets of the state back from a copy, or accept the state that is there now.",
         event=EventReason.STATE_REPLACED, metric="replaced")
+    STATE_NOT_SAVED = _Row(FALSE, "StateNotSaved", WAITS,
+        "A run could not store the state that it left; it is kept, and the next run stores it.",
+        event=EventReason.STATE_NOT_SAVED, warning=True, metric="notsaved")
+    UNSAVED_STATE_LOST = _Row(FALSE, "UnsavedStateLost", PERSON,
+        "A run could neither store nor keep the state that it left.",
+        "Look at what exists, bring the state in line with it, and accept it.",
+        event=EventReason.STATE_NOT_SAVED, metric="unsavedlost")
     APPLY_OUTCOME_UNKNOWN = _Row(FALSE, "ApplyOutcomeUnknown", PERSON,
         "An apply ended without telling what it created, and there is no state.",
         "Look at what exists, then take one of the ways that the message names.",

@@ -9,6 +9,7 @@ from captfctl.reconcile.context import Pass
 from captfctl.reconcile.known import Found, Known
 from captfctl.terraform.books.bookkeeping import Bookkeeping, BooksInput, keep_books
 from captfctl.terraform.state.records import Records
+from runner import wire
 
 
 def keep(p: Pass, found: Found) -> Known:
@@ -60,6 +61,8 @@ def _given(p: Pass, found: Found) -> BooksInput:
         deleting=p.deleting,
         paused=p.paused,
         lock=found.lock,
+        unsaved_shown=p.env.cache.secret(p.owner.namespace, wire.kept_secret(p.owner.suffix))
+        is not None,
     )
 
 

@@ -130,6 +130,7 @@ def _run(
         identity=p.identity.name,
         identity_kind=IdentityKind.SECRET if p.identity.local else None,
         force_unlock=lock.force_unlock if lock is not None else "",
+        unsaved=books.unsaved.secrets,
         plan=plan,
         expect_plan=expect_plan,
         allow_deletes=allow_deletes,

@@ -31,9 +31,10 @@ def retain(p: Pass) -> str:
     delete_lock(p.env.door, p.owner)
     delete_plan_key(p.env.door, p.owner)
     delete_leases(p.env.door, p.owner)
+    unsaved = f", {kept['unsaved state']} of a state not stored" if kept["unsaved state"] else ""
     return (
-        f"kept {kept['state']} state, {kept['backup']} backup and {kept['inputs']} inputs Secrets, "
-        f"labelled {keys.RETAINED_FROM_UID}={p.owner.uid}"
+        f"kept {kept['state']} state, {kept['backup']} backup and {kept['inputs']} inputs Secrets"
+        f"{unsaved}, labelled {keys.RETAINED_FROM_UID}={p.owner.uid}"
     )
 
 
@@ -49,6 +50,8 @@ def _kept_as(p: Pass, meta: ObjectMeta) -> str:
         return "state"
     if meta.labels.get(keys.STATE_BACKUP_SUFFIX) == p.owner.suffix:
         return "backup"
+    if meta.labels.get(keys.UNSAVED_STATE) == p.owner.suffix:
+        return "unsaved state"
     owner = p.owner
     records = (
         names.attempt_record(owner.kind, owner.name),

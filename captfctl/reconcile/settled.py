@@ -38,6 +38,7 @@ from captfctl.terraform.contract.variables import source_refs
 from captfctl.terraform.job.policy import service_account
 from captfctl.terraform.state.record_store import applied_name, attempt_name
 from captfctl.version import VERSION
+from runner import wire
 
 _FORMAT = "1"
 _SECOND = 1_000_000_000
@@ -159,6 +160,8 @@ def _secrets(cache: CacheReader, owner: Owner) -> Iterator[object]:
     for name in (attempt_name(owner), applied_name(owner)):
         record = cache.secret(owner.namespace, name)
         yield record and _version(record.metadata)
+    if cache.secret(owner.namespace, wire.kept_secret(owner.suffix)) is not None:
+        raise Unseen  # a state that is not stored: a pass has to deal with it
     lock = cache.state_lock(owner)
     yield lock and (lock.spec.holder_identity, lock.metadata.annotations.get(keys.LOCK_INFO))
 

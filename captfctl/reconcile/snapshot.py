@@ -50,7 +50,7 @@ def snapshot(p: Pass, known: Known, view: StateView) -> DecideInput:
 def _state(p: Pass, known: Known, view: StateView) -> State:
     state = view.state
     return State(
-        exists=state is not None,
+        exists=state is not None or known.books.unsaved.kept is not None,
         inputs_hash=view.inputs_hash,
         current_hash=known.inputs.hash,
         pending=pending(p),
@@ -59,10 +59,11 @@ def _state(p: Pass, known: Known, view: StateView) -> State:
 
 
 def _all_is_known(known: Known) -> bool:
-    """Whether the state tells of everything: no apply is unconfirmed, and no one works on it."""
+    """Whether the state tells of everything: no apply is unconfirmed, none left a state that is not
+    stored, and no one works on it."""
     lock = known.books.lock
     at_work = lock is not None and lock.holder in (LockHolder.ALIVE, LockHolder.FOREIGN)
-    return not (known.records.marks.interrupted_apply or at_work)
+    return not (known.records.marks.interrupted_apply or known.books.unsaved or at_work)
 
 
 def _jobs(p: Pass, known: Known) -> Jobs:

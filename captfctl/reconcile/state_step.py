@@ -11,6 +11,7 @@ from captfctl.model.events import EventReason
 from captfctl.model.ops import Op
 from captfctl.model.reasons import InfrastructureHealthy, OutputsValid, StateReadable
 from captfctl.model.terraform import TerraformObject
+from captfctl.reconcile import unsaved
 from captfctl.reconcile.context import Change, DecideAgain, Pass
 from captfctl.reconcile.inputs import previous_tfvars
 from captfctl.reconcile.known import Known, StateView
@@ -41,7 +42,10 @@ log = logging.getLogger(__name__)
 
 def take_over(p: Pass, known: Known, found: State | Unreadable) -> tuple[Known, StateView]:
     """Set `StateReadable` and everything that follows from the state."""
-    if isinstance(found, Unreadable):
+    known = unsaved.given_up(p, known, found)
+    if known.books.unsaved:
+        records, view = known.records, unsaved.report(p, known.books.unsaved, found)
+    elif isinstance(found, Unreadable):
         records, view = _unreadable(p, known.records, found)
     else:
         records, view = _readable(p, known, found)

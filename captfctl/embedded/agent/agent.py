@@ -20,6 +20,7 @@ from captfctl.embedded.agent.logs import LogOptions, LogReader
 from captfctl.embedded.agent.node import Registration
 from captfctl.embedded.agent.settings import AgentSettings
 from captfctl.embedded.agent.status import TERMINAL
+from captfctl.embedded.agent.unsaved_state import keep_unsaved_state
 from captfctl.embedded.agent.worker import PodWorker
 from captfctl.embedded.events import Events
 from captfctl.embedded.images import ImageStore, ImageTable
@@ -283,6 +284,8 @@ class NodeAgent:
         home = directory.path / "containers"
         if not end_everything(home, uid, now=now, timeout=self._settings.kill_wait):
             log.warning("processes of pod %s do not end after SIGKILL", uid)
+            return Result(requeue_after=_TIDY_RETRY)
+        if not keep_unsaved_state(self._door, directory):
             return Result(requeue_after=_TIDY_RETRY)
         directory.remove()
         return Result()

@@ -27,8 +27,9 @@ _LONGEST_TMP = 64
 
 
 class Record(msgspec.Struct, omit_defaults=True, kw_only=True):
-    """Times are Unix times. `image_ids` are by container. `reason` and `message` end up in the
-    pod's status: what the agent itself decided to end the pod for.
+    """Times are Unix times. `image_ids` are by container; `run_arguments` what the runner was told.
+    `reason` and `message` end up in the pod's status: what the agent itself decided to end the pod
+    for.
     """
 
     namespace: str
@@ -36,6 +37,7 @@ class Record(msgspec.Struct, omit_defaults=True, kw_only=True):
     uid: str
     started_at: float
     image_ids: dict[str, str] = {}
+    run_arguments: list[str] = []
     hostname_by: str = ""
     memory_by: str = ""
     reason: str = ""

@@ -7,7 +7,7 @@ from pathlib import Path
 from captfctl.backoff import doubled
 from captfctl.cluster.errors import ApiError
 from captfctl.embedded.agent.access import write_access
-from captfctl.embedded.agent.command import arguments, copy_target, paths_of
+from captfctl.embedded.agent.command import arguments, copy_target, is_runner, paths_of
 from captfctl.embedded.agent.context import Node
 from captfctl.embedded.agent.directory import PodDirectory, Record
 from captfctl.embedded.agent.environment import ConfigProblem, environment
@@ -121,6 +121,8 @@ class Preparation:
         self._record.hostname_by = self._node.hostname_by
         self._record.memory_by = self._memory_by(limit)
         self._record.image_ids[container.name] = image.image_id
+        if is_runner(container.command):
+            self._record.run_arguments = list(container.args)
         self._directory.write(self._record)
         working = container.working_dir or "/"
         cwd = Path(paths.here(working)) if working != "/" else self._directory.root

@@ -18,6 +18,7 @@ from captfctl.embedded.agent.preparation import NotYet, Preparation
 from captfctl.embedded.agent.reporting import Gone, Reporter
 from captfctl.embedded.agent.status import TERMINAL, Facts, Known, PodPhase, termination_message
 from captfctl.embedded.agent.stopping import SHUT_DOWN, Stop, StopReasons
+from captfctl.embedded.agent.unsaved_state import keep_unsaved_state
 from captfctl.embedded.agent.volumes import Unsupported
 from captfctl.embedded.images import NODE_REASON
 from captfctl.embedded.supervisor.isolation import HostnameBy
@@ -349,6 +350,8 @@ class PodWorker:
     def _conclude(self) -> None:
         """Tell the end, and let the object go when it is being deleted."""
         assert self._facts.phase in TERMINAL
+        while not keep_unsaved_state(self._node.door, self._directory):
+            self._wait(_RETRY)
         self._directory.drop_short_tmp(self._record)
         self._reporter.report(self._wait)
         if self.pod.metadata.deletion_timestamp is not None:
@@ -359,6 +362,8 @@ class PodWorker:
         while not self._everything_ended():
             containers = (self._process(container) for container in self._containers)
             self._say_what_survives(next((left for c in containers if (left := c.remains())), []))
+            self._wait(_RETRY)
+        while not keep_unsaved_state(self._node.door, self._directory):
             self._wait(_RETRY)
         self._directory.remove()
 

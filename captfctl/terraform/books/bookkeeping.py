@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from captfctl.cluster.door import Door
@@ -40,9 +40,11 @@ from captfctl.terraform.books.results import (
     read_finished,
 )
 from captfctl.terraform.books.runs import Runs
+from captfctl.terraform.books.unsaved import UnsavedBooks, judge_unsaved
 from captfctl.terraform.job.policy import failed_limit, history_limits
 from captfctl.terraform.state.lock import StateLock, find_lock, lock_version, read_lock
 from captfctl.terraform.state.records import Records
+from captfctl.terraform.state.unsaved import Unsaved
 
 __all__ = [
     "Bookkeeping",
@@ -63,6 +65,7 @@ class BooksInput:
     `paused`: a Job that could not pull its image was deleted so that it does not hold a move, and
     what the conditions say of that stays until the pause is over (runs.md: Jobs that cannot start).
     `lock`: as this pass read it already, which may only be where no Job is there to be read.
+    `unsaved_shown`: the cache has a Secret that keeps an unsaved state.
     `inputs_key`: as `FailureCounts` has it.
     """
 
@@ -74,6 +77,7 @@ class BooksInput:
     deleting: bool = False
     paused: bool = False
     lock: StateLock | None = None
+    unsaved_shown: bool = False
     inputs_key: str = keys.INPUTS_HASH
 
 
@@ -110,6 +114,7 @@ class Bookkeeping:
     source_image: str = ""
     runtime_version: str = ""
     pruned: tuple[str, ...] = field(default=())
+    unsaved: Unsaved = field(default_factory=Unsaved)
 
     def newest(self, *ops: Op) -> FinishedRun | None:
         """The finished run of any of the ops that ended last."""
@@ -136,6 +141,7 @@ def keep_books(door: Door, jobs: Sequence[Job], leases: Leases, given: BooksInpu
 
     recorder = Recorder(door, owner, given.records)
     recorder.record(runs)  # before the per-run Secrets go: the applied record is made from them
+    unsaved = judge_unsaved(door, owner, runs, recorder.records, shown=given.unsaved_shown)
     counted = tuple(count(runs, run) for run in retire(door, runs))
 
     stamp = stamps(runs, status.last_refresh, status.last_drift_check)
@@ -154,10 +160,10 @@ def keep_books(door: Door, jobs: Sequence[Job], leases: Leases, given: BooksInpu
         finished=runs,
         active=active,
         failures=failed,
-        records=recorder.records,
+        records=_with(recorder.records, unsaved),
         apply_condition=_apply_condition(given, runs),
         counted=counted,
-        notes=(*recorder.notes, *outcomes),
+        notes=(*recorder.notes, *unsaved.notes, *outcomes),
         lock=lock,
         last_refresh=stamp.refresh,
         last_drift_check=stamp.drift_check,
@@ -172,7 +178,12 @@ def keep_books(door: Door, jobs: Sequence[Job], leases: Leases, given: BooksInpu
         source_image=image,
         runtime_version=runtime,
         pruned=tuple(pruned),
+        unsaved=unsaved.unsaved,
     )
+
+
+def _with(records: Records, books: UnsavedBooks) -> Records:
+    return records if books.record is None else replace(records, attempt=books.record)
 
 
 def _read(door: Door, owner: Owner, jobs: Sequence[Job]) -> list[FinishedRun]:

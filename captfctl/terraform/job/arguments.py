@@ -55,6 +55,8 @@ def runner_arguments(run: RunSpec, *, events: bool) -> list[str]:
             f"--restore-chunks={len(run.restore.secrets)}",
             f"--restore-resources={run.restore.resources}",
         ]
+    if run.unsaved:
+        arguments.append(f"--unsaved-chunks={len(run.unsaved)}")
     if run.fingerprinted:
         arguments.append(f"--plan-key-file={wire.PLAN_KEY_FILE}")
     if events and run.owner.uid:

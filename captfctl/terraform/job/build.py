@@ -262,17 +262,21 @@ def _secret_volume(name: str) -> SecretVolume:
 
 def _config_volume(run: RunSpec) -> Volume:
     inputs = names.run_secret(run.name)
-    if run.restore is None:
+    backup = run.restore.secrets if run.restore is not None else ()
+    sources = [
+        *(_chunk(name, wire.RESTORE_DIRECTORY, part) for part, name in enumerate(backup)),
+        *(_chunk(name, wire.UNSAVED_DIRECTORY, part) for part, name in enumerate(run.unsaved)),
+    ]
+    if not sources:
         return Volume(name="config", secret=_secret_volume(inputs))
-    sources = [VolumeProjection(secret=SecretProjection(name=inputs))]
-    sources += [_chunk(name, index) for index, name in enumerate(run.restore.secrets)]
+    sources.insert(0, VolumeProjection(secret=SecretProjection(name=inputs)))
     return Volume(
         name="config", projected=ProjectedVolume(sources=sources, default_mode=_READ_MODE)
     )
 
 
-def _chunk(secret: str, index: int) -> VolumeProjection:
-    item = KeyToPath(key=keys.TFSTATE, path=f"{wire.RESTORE_DIRECTORY}/{index}")
+def _chunk(secret: str, directory: str, index: int) -> VolumeProjection:
+    item = KeyToPath(key=keys.TFSTATE, path=f"{directory}/{index}")
     return VolumeProjection(secret=SecretProjection(name=secret, items=[item]))
 
 

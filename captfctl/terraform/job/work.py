@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from captfctl.cluster.door import Door, find
-from captfctl.cluster.errors import AlreadyExists, NotFound
+from captfctl.cluster.errors import AlreadyExists, Conflict, NotFound
 from captfctl.model import names
 from captfctl.model.core import Job
 from captfctl.model.ops import Op
@@ -16,6 +16,7 @@ from captfctl.terraform.job.run import RunSpec
 from captfctl.terraform.state.lock import find_lock, lock_version
 from captfctl.terraform.state.plan_key import ensure_plan_key
 from captfctl.terraform.state.records import RunInputs, write_attempt
+from captfctl.terraform.state.unsaved import find_kept
 
 
 class TerraformWork:
@@ -38,12 +39,21 @@ class TerraformWork:
 
     def build(self) -> Job:
         run = self._run
+        self._confirm_unsaved()
         if run.op is Op.APPLY:
             lock = find_lock(self._door, run.owner)
             run = replace(run, state_lock_version=lock_version(lock))
         if run.fingerprinted:
             ensure_plan_key(self._door, run.owner, self._random_bytes)
         return build_job(run, self._settings)
+
+    def _confirm_unsaved(self) -> None:
+        """A state that turned up since the pass looked must be stored first: an agent that was away
+        may have found it on its node."""
+        run = self._run
+        kept = find_kept(self._door, run.owner)
+        if kept is not None and kept.secrets != run.unsaved:
+            raise Conflict(f"a state of Job {kept.job} that was not stored turned up meanwhile")
 
     def provide(self, job: Job) -> None:
         """The record only now: a refused start must not replace the one of the apply that ran

@@ -11,6 +11,7 @@ from captfctl.model.owner import Owner
 from captfctl.model.resources import LEASES, SECRETS
 from captfctl.terraform.state.protected import delete_protected
 from captfctl.terraform.state.reader import state_selector
+from captfctl.terraform.state.unsaved import delete_kept
 
 
 def backup_selector(owner: Owner) -> str:
@@ -19,12 +20,13 @@ def backup_selector(owner: Owner) -> str:
 
 
 def delete_state(door: Door, owner: Owner) -> None:
-    """Every state Secret and every backup one by one, then the lock Lease (C1).
+    """Every state Secret, every backup and a kept state one by one, then the lock Lease (C1).
 
     A later object of the name would take a backup for a sign of a lost state of its own.
     """
     _delete_selected(door, owner, state_selector(owner))
     _delete_selected(door, owner, backup_selector(owner))
+    delete_kept(door, owner)
     delete_lock(door, owner)
 
 

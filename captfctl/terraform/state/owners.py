@@ -14,6 +14,7 @@ from captfctl.model.resources import SECRETS
 from captfctl.terraform.state.cleanup import backup_selector
 from captfctl.terraform.state.protected import encode_references, with_owner
 from captfctl.terraform.state.reader import State
+from captfctl.terraform.state.unsaved import kept_selector
 
 log = logging.getLogger(__name__)
 
@@ -66,6 +67,8 @@ def _secrets(door: Door, owner: Owner, state: State | None) -> Iterable[ObjectMe
     partial = SECRETS.metadata_only()
     backups = door.list(partial, owner.namespace, labels=backup_selector(owner)).items
     yield from (backup.metadata for backup in backups)
+    kept = door.list(partial, owner.namespace, labels=kept_selector(owner)).items
+    yield from (secret.metadata for secret in kept)
     for name in (
         names.attempt_record(owner.kind, owner.name),
         names.applied_record(owner.kind, owner.name),

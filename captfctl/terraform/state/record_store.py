@@ -91,6 +91,7 @@ class AttemptMarks:
 
     `may_have_applied`: an attempt since the last success may have changed resources. `applied`: an
     apply succeeded once. `interrupted_apply`: the apply Job whose outcome is unconfirmed, or empty.
+    `state_not_saved`: the Job whose last state was neither stored nor kept.
     `first_apply`: the object's applies began without any state, so that what is there is their own.
     """
 
@@ -98,6 +99,7 @@ class AttemptMarks:
     applied: bool = False
     interrupted_apply: str = ""
     first_apply: bool = False
+    state_not_saved: str = ""
 
     @classmethod
     def of(cls, record: Record) -> "AttemptMarks":
@@ -108,6 +110,7 @@ class AttemptMarks:
             interrupted_apply=record.annotation(keys.INTERRUPTED_APPLY)
             or record.annotation(keys.UNCONFIRMED_APPLY),
             first_apply=record.annotation(keys.FIRST_APPLY) == keys.TRUE,
+            state_not_saved=record.annotation(keys.STATE_NOT_SAVED),
         )
 
 

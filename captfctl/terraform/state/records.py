@@ -38,8 +38,10 @@ __all__ = [
     "mark_adopted",
     "mark_applied",
     "mark_may_have_applied",
+    "mark_not_saved",
     "mark_promoted",
     "mark_restored",
+    "mark_saved",
     "mark_unpullable",
     "read_records",
     "record_interrupted",
@@ -74,6 +76,17 @@ def record_interrupted(door: Door, owner: Owner, job: str) -> Record | None:
     )
 
 
+def mark_not_saved(door: Door, owner: Owner, job: str) -> Record | None:
+    """The last state of this Job was neither stored nor kept
+    (state.md: A state that a run could not store)."""
+    return change_marks(door, owner, lambda _: {keys.STATE_NOT_SAVED: job})
+
+
+def mark_saved(door: Door, owner: Owner) -> Record | None:
+    """A person says that what is stored is right."""
+    return change_marks(door, owner, lambda _: {keys.STATE_NOT_SAVED: None})
+
+
 def mark_promoted(
     door: Door, owner: Owner, *, newest: bool, answers_interrupted: str
 ) -> Record | None:
@@ -104,6 +117,7 @@ def mark_restored(door: Door, owner: Owner) -> Record | None:
         keys.APPLIED: keys.TRUE,
         keys.FIRST_APPLY: None,
         keys.MAY_HAVE_APPLIED: None,
+        keys.STATE_NOT_SAVED: None,
         **_CONFIRMED,
     }
     return change_marks(door, owner, lambda _: wanted)

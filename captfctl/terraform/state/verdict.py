@@ -11,6 +11,7 @@ from captfctl.terraform.state.cleanup import backup_selector
 from captfctl.terraform.state.last_state import LastState, accepted_as
 from captfctl.terraform.state.reader import State, StateProblem, Unreadable
 from captfctl.terraform.state.records import Records
+from captfctl.terraform.state.unsaved import find_kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +81,12 @@ def _had_resources(owner: Owner, signs: Signs) -> bool:
 
 
 def ever_applied(door: Door, owner: Owner, signs: Signs) -> bool:
-    """`applied_before`, or an apply with an unconfirmed outcome is recorded."""
-    return bool(signs.records.marks.interrupted_apply) or applied_before(door, owner, signs)
+    """`applied_before`, or an apply is recorded whose outcome is unconfirmed, or whose state is not
+    stored."""
+    marks = signs.records.marks
+    if marks.interrupted_apply or marks.state_not_saved:
+        return True
+    return applied_before(door, owner, signs) or find_kept(door, owner) is not None
 
 
 def judge(
