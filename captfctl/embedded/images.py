@@ -79,13 +79,23 @@ class Image(msgspec.Struct, frozen=True, kw_only=True):
         (runs.md: Records of finished applies)."""
         return f"docker-pullable://{repository(self.reference)}@sha256:{self.digest}"
 
-    def copy_module(self, target: Path) -> None:
-        """Put a copy of the module at `target`, whole or not at all. Raises `OSError`."""
+    def share_module(self, target: Path) -> None:
+        """Put the module at `target`, whole or not at all: directories of its own with hard links
+        to the kept files, which are read-only. So runs share the files, a run that adds some does
+        not disturb another, and none sees where they are kept. Raises `OSError`."""
         target.parent.mkdir(parents=True, exist_ok=True)
         beside = target.with_name(f".{target.name}.new")
         shutil.rmtree(beside, ignore_errors=True)
-        shutil.copytree(self.module, beside)
+        shutil.copytree(self.module, beside, copy_function=_link)
         beside.rename(target)
+
+
+def _link(source: str, target: str) -> None:
+    """A copy where the file system cannot link, or is another one."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy(source, target)
 
 
 def repository(reference: str) -> str:
@@ -231,7 +241,7 @@ class ImageStore:
         rows = self._table.same_repository(reference)
         if not rows:
             raise _not_found(reference, self._table)
-        if not (self._directory / digest).is_dir():
+        if not self._intact(digest):
             for _, entry in rows:
                 if self._keep(entry) == digest:
                     return self._image(reference, entry, digest)
@@ -244,11 +254,14 @@ class ImageStore:
         return self._image(reference, rows[0][1], digest)
 
     def _keep(self, entry: Entry) -> str:
-        """Copy the module's files under their digest, unless they are there; return it."""
+        """Copy the module's files under their digest, unless they are there; return it.
+
+        Files that a run changed in place, which only root can, are replaced: runs share them.
+        """
         files = module_files(entry.module)
         digest = digest_of(entry.module, files)
         kept = self._directory / digest
-        if kept.is_dir():
+        if self._intact(digest):
             return digest
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         beside = self._directory / f".{digest}.{os.getpid()}.{id(files)}"
@@ -259,12 +272,19 @@ class ImageStore:
                 target = beside / name
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(entry.module / name, target)
+                target.chmod(target.stat().st_mode & ~0o222)
+            if not self._intact(digest):
+                shutil.rmtree(kept, ignore_errors=True)
             beside.rename(kept)
         except OSError:
             shutil.rmtree(beside, ignore_errors=True)
-            if not kept.is_dir():  # another thread was quicker
+            if not self._intact(digest):  # another thread was quicker
                 raise
         return digest
+
+    def _intact(self, digest: str) -> bool:
+        kept = self._directory / digest
+        return kept.is_dir() and digest_of(kept, module_files(kept)) == digest
 
     def _image(self, reference: str, entry: Entry, digest: str) -> Image:
         if entry.providers is not None and not entry.providers.is_dir():

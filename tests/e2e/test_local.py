@@ -158,6 +158,22 @@ def test_a_run_that_reaches_its_deadline_says_so(site):
     scenarios.run_reaches_its_deadline(Story(site, "deadline", seconds=60))
 
 
+def test_a_finished_run_leaves_its_outcome_and_nothing_secret(site):
+    story = Story(site, "tidy")
+    story.create()
+    story.wait_settled()
+    (pod,) = story.pods()
+    home = site.node_data / "pods" / pod.metadata.uid
+    left = {path.name for path in home.rglob("*") if path.is_file()}
+    assert left <= {
+        "record.json", "supervisor.json", "running.json", "exit.json", "supervisor.err", "0.log",
+        "termination-log",
+    }  # fmt: skip
+    files = [path for path in site.node_data.rglob("*") if path.is_file()]
+    assert not any(b"not-a-real-token" in path.read_bytes() for path in files)
+    assert "Apply complete!" in site.kubectl("logs", "-n", "tidy", pod.metadata.name)
+
+
 def test_a_tree_is_ended_while_its_supervisor_is_frozen(site):
     scenarios.supervisor_is_frozen_and_its_pod_deleted_by_force(Story(site, "frozen", seconds=40))
 

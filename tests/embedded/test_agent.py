@@ -12,6 +12,7 @@ import pytest
 from captfctl.embedded.agent.containers import Container
 from captfctl.embedded.supervisor import processes
 from captfctl.errors import EnvironmentFault
+from captfctl.model.resource import Document
 from captfctl.model.resources import JOBS, LEASES, NODES, PODS, SECRETS
 from tests.embedded.node_support import IMAGE, Plane, plane_in
 from tests.embedded.support import NAMESPACE, conditions, create, exists, job, until
@@ -176,6 +177,7 @@ def test_files_and_directories_have_the_modes_asked_for(plane: Plane) -> None:
     create(plane.door, SECRETS, {"metadata": {"name": "s"}, "stringData": {"key": "value"}})
     plane.run(
         "p",
+        "echo ready; sleep 300",
         volumes=[
             {"name": "s", "secret": {"secretName": "s", "defaultMode": 0o440}},
             {"name": "work", "emptyDir": {}},
@@ -187,7 +189,7 @@ def test_files_and_directories_have_the_modes_asked_for(plane: Plane) -> None:
             ]
         },
     )
-    plane.wait_phase("p", "Succeeded")
+    plane.wait_log("p", "ready")
     root = plane.directory("p") / "root" / "captf"
     assert stat.S_IMODE((root / "config" / "key").stat().st_mode) == 0o440
     assert (root / "work").is_dir()
@@ -208,7 +210,10 @@ def test_environment_paths_and_references_are_those_of_this_machine(plane: Plane
     plane.run(
         "p",
         python=True,
-        script="import os, json; print(json.dumps(dict(os.environ)))",
+        script=(
+            "import os, json, time; print(json.dumps(dict(os.environ)), flush=True); "
+            "time.sleep(300)"
+        ),
         volumes=[
             {"name": "work", "emptyDir": {}},
             {"name": "creds", "secret": {"secretName": "creds"}},
@@ -226,7 +231,7 @@ def test_environment_paths_and_references_are_those_of_this_machine(plane: Plane
             ],
         },
     )
-    plane.wait_phase("p", "Succeeded")
+    plane.wait_log("p", "\n")
     env = json.loads(plane.log("p"))
     root = plane.directory("p") / "root"
     assert env["HOME"] == str(root / "captf/work")
@@ -361,6 +366,75 @@ def test_the_log_stands_in_for_a_missing_message_when_asked(plane: Plane) -> Non
     assert plane.terminated("p").message == "first\nlast"
 
 
+@pytest.mark.parametrize("end", ["by itself", "deleted", "unstarted"])
+def test_of_a_pod_that_ended_only_log_result_and_exit_record_stay(plane: Plane, end: str) -> None:
+    create(
+        plane.door,
+        SECRETS,
+        {"metadata": {"name": "s"}, "type": "Opaque", "stringData": {"k": "t0p-s3cr3t"}},
+    )
+    create(plane.door, PODS, leaving_pod(missing="missing" if end == "unstarted" else "s"))
+    if end == "unstarted":
+        until(lambda: plane.waiting("p")[0] == "ContainerCreating")
+    else:
+        plane.wait_log("p", "ready")
+    directory = plane.directory("p")
+    assert holding(directory, "t0p-s3cr3t") != []
+    if end == "by itself":
+        (directory / "root" / "go").touch()
+    else:
+        plane.door.delete(PODS, "p", NAMESPACE, grace_period_seconds=1)
+    plane.wait_phase("p", "Failed")
+    assert {path.name for path in directory.iterdir()} <= {"containers", "record.json"}
+    assert holding(directory, "t0p-s3cr3t") == []
+    if end != "unstarted":
+        assert plane.log("p") == "ready\n"
+        assert plane.terminated("p").message == "told"
+    plane.door.patch(PODS, "p", NAMESPACE, {"metadata": {"finalizers": None}})
+
+
+def test_what_a_killed_agent_left_of_a_pod_that_ended_goes_too(plane: Plane) -> None:
+    plane.run("p")
+    plane.wait_phase("p", "Succeeded")
+    assert plane.agent.stop(10)
+    left = plane.directory("p") / "root" / "captf"
+    left.mkdir(parents=True)
+    (left / "terraform.tfvars.json").write_text("{}")
+    plane.agent = plane.new_agent()
+    plane.agent.start()
+    until(lambda: not left.parent.exists())
+    assert plane.log("p") == ""
+
+
+def leaving_pod(missing: str) -> Document:
+    """A pod that is kept when it is deleted, with a Secret, plans, a module and odd modes."""
+    script = (
+        "cp secret/k plan; mkdir -p locked/below; cp plan locked/below; chmod 500 locked; "
+        "printf told > ../containers/source/termination-log; "
+        "echo ready; "
+        "trap 'exit 1' TERM; while [ ! -e go ]; do sleep 0.05; done; exit 1"
+    )
+    volumes = [
+        {"name": "secret", "secret": {"secretName": "s"}},
+        {"name": "other", "secret": {"secretName": missing}},
+    ]
+    mounts = [{"name": "secret", "mountPath": "/secret"}, {"name": "other", "mountPath": "/other"}]
+    container = {
+        "name": "source",
+        "image": IMAGE,
+        "command": ["/bin/sh", "-c", script],
+        "volumeMounts": mounts,
+    }
+    spec = {"restartPolicy": "Never", "containers": [container], "volumes": volumes}
+    metadata = {"name": "p", "finalizers": ["example.com/kept"]}
+    return {"metadata": metadata, "spec": spec}
+
+
+def holding(directory: Path, text: str) -> list[Path]:
+    files = (path for path in directory.rglob("*") if path.is_file())
+    return [path for path in files if text in path.read_text(errors="replace")]
+
+
 def test_logs_can_be_cut_stamped_and_followed(plane: Plane) -> None:
     plane.run("p", "seq 1 5; sleep 300")
     plane.wait_log("p", "5")
@@ -372,7 +446,7 @@ def test_logs_can_be_cut_stamped_and_followed(plane: Plane) -> None:
     assert plane.log("p", since_seconds=3600).count("\n") == 5
     followed = plane.agent.open(NAMESPACE, "p", "source", follow=True)
     pieces = iter(followed)
-    assert [next(pieces) for _ in range(5)] == [b"1\n", b"2\n", b"3\n", b"4\n", b"5\n"]
+    assert next(pieces) == b"1\n2\n3\n4\n5\n"
     plane.door.delete(PODS, "p", NAMESPACE, grace_period_seconds=1)
     assert list(pieces) == []
 

@@ -56,6 +56,49 @@ def test_a_pulled_image_has_the_modules_files_its_digest_and_a_runtime(
     )
 
 
+def test_runs_share_a_modules_files_and_none_disturbs_another(
+    tmp_path: Path, module: Path, runtime: Path
+) -> None:
+    images = store(tmp_path, module)
+    one, other = tmp_path / "one", tmp_path / "other"
+    images.pull(REFERENCE).share_module(one)
+    images.pull(REFERENCE).share_module(other)
+    for name in ("main.tf", "child/main.tf"):
+        assert (one / name).samefile(other / name)
+        assert not (one / name).is_symlink()
+        assert (one / name).stat().st_mode & 0o222 == 0
+    (one / "built.zip").write_text("made by a run")
+    (one / "main.tf").unlink()
+    assert sorted(path.name for path in other.iterdir()) == ["child", "main.tf"]
+    assert (module / "main.tf").stat().st_mode & 0o200  # the module's own files stay as they are
+
+
+def test_a_kept_file_that_a_run_changed_in_place_is_put_back(
+    tmp_path: Path, module: Path, runtime: Path
+) -> None:
+    images = store(tmp_path, module)
+    image = images.pull(REFERENCE)
+    image.share_module(tmp_path / "one")
+    changed = tmp_path / "one" / "main.tf"
+    changed.chmod(0o644)
+    changed.write_text("# changed by a run\n")
+    again = images.pull(REFERENCE)
+    assert again.digest == image.digest
+    again.share_module(tmp_path / "two")
+    assert (tmp_path / "two" / "main.tf").read_text() == "# one\n"
+
+
+def test_a_module_is_copied_where_it_cannot_be_linked(
+    tmp_path: Path, module: Path, runtime: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def link(*_: object) -> None:
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+
+    monkeypatch.setattr(os, "link", link)
+    store(tmp_path, module).pull(REFERENCE).share_module(tmp_path / "one")
+    assert (tmp_path / "one" / "child" / "main.tf").read_text() == "# child\n"
+
+
 def test_a_pinned_digest_means_the_old_files_after_the_directory_was_edited(
     tmp_path: Path, module: Path, runtime: Path
 ) -> None:

@@ -274,12 +274,18 @@ class NodeAgent:
             self._tidier.queue.add(directory.path.name)
 
     def _tidy(self, uid: str) -> Result:
-        """Remove the directory of a pod that is gone, after ending whatever is left of it."""
+        """Remove the directory of a pod that is gone, after ending whatever is left of it; of one
+        that has ended, what an agent that was killed meanwhile left there."""
         with self._lock:
             busy = uid in self._workers
-        if busy or self._ending or any(p.metadata.uid == uid for p in self._pods.list()):
+        if busy or self._ending:
             return Result()
         directory = self._directories.of(uid)
+        pod = next((pod for pod in self._pods.list() if pod.metadata.uid == uid), None)
+        if pod is not None:
+            if pod.status.phase in TERMINAL:
+                directory.keep_only_outcomes()
+            return Result()
         now = self._clock.now().timestamp()
         home = directory.path / "containers"
         if not end_everything(home, uid, now=now, timeout=self._settings.kill_wait):

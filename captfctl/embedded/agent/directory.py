@@ -7,6 +7,9 @@ pods/<uid>/
   volumes/<name>/      volumes that the main container does not mount
   api/                 kubeconfig (0600), token, ca.crt, namespace
   containers/<name>/   see captfctl.embedded.supervisor.records; termination-log
+
+Of a pod that has ended only `record.json` and `containers` are left
+(local-mode.md: What a pod leaves).
 """
 
 import contextlib
@@ -108,6 +111,21 @@ class PodDirectory:
         if record.tmp_link and Path(record.tmp_link).is_symlink():
             with contextlib.suppress(OSError):
                 Path(record.tmp_link).unlink()
+
+    def keep_only_outcomes(self) -> None:
+        """The pod has ended: what stays is its record, and of each container the log, the result
+        and how it ended. Credentials, inputs, plans and the module go."""
+        kept = {self.path / _RECORD, self.path / "containers"}
+        if not self.path.is_dir():
+            return
+        for path in self.path.iterdir():
+            if path in kept:
+                continue
+            if path.is_symlink() or not path.is_dir():
+                path.unlink(missing_ok=True)
+                continue
+            _make_removable(path)
+            shutil.rmtree(path, ignore_errors=True)
 
     def remove(self) -> None:
         """Remove everything; what a module made unwritable is made writable first."""

@@ -260,10 +260,9 @@ class Preparation:
         return NotYet(reason, message, retry=delay, only=container.name)
 
     def _place_module(self, image: Image) -> None:
-        """A copy, as an image has one: links would let a module see where it was taken from."""
         target = self._directory.inside(wire.MODULE)
         if not target.exists():
-            image.copy_module(target)
+            image.share_module(target)
 
     def _memory_by(self, limit: int) -> MemoryBy:
         if not limit:

@@ -353,6 +353,7 @@ class PodWorker:
         while not keep_unsaved_state(self._node.door, self._directory):
             self._wait(_RETRY)
         self._directory.drop_short_tmp(self._record)
+        self._directory.keep_only_outcomes()
         self._reporter.report(self._wait)
         if self.pod.metadata.deletion_timestamp is not None:
             self._reporter.release(self._wait)
