@@ -89,7 +89,7 @@ class EventReason(StrEnum):
     IMAGE_PULL_FALLBACK = _warning("ImagePullFallback", Action.RUN,
         "An image cannot be pulled: the Job was deleted, and the next one runs another image.")
     FORCE_UNLOCKED = _warning("ForceUnlocked", Action.RUN,
-        "A run removes the state lock of a Job's pod that is gone.")
+        "The state lock of a Job's pod that is gone is removed.")
     DESTROY_INPUTS_MISMATCH = _warning("DestroyInputsMismatch", Action.RUN,
         "The recorded inputs that a destroy uses are not those of the state.")
     WAITING_FOR_RUN_LEASE = _normal("WaitingForRunLease", Action.RUN,

@@ -9,8 +9,9 @@ from captfctl.model.ops import Op
 
 LABEL_VALUE_MAX = 63
 NAME_MAX = 253
-JOB_NAME_MAX = 57  # with `-` and five characters the pod's name still is a host name
+JOB_NAME_MAX = 57  # with its suffix the pod's name still is a host name
 
+_POD_SUFFIX = 6  # what Kubernetes appends to the name of a Job: `-` and five characters
 _ATTEMPT = re.compile(r"a([1-9][0-9]{0,9})")
 _ATTEMPT_MAX = 2**31 - 1
 _OPS = frozenset(op.value for op in Op)
@@ -105,13 +106,18 @@ def job_name(kind: str, name: str, op: Op, attempt: int, hash6: str) -> str:
     return f"captf-{short}-{_hex(name, 16)}-{op.value}-a{attempt}-{hash6}"
 
 
+def is_pod_of(job: str, pod: str) -> bool:
+    """Whether `pod` is the name of a pod of the Job of that name."""
+    return bool(pod) and pod.rpartition("-")[0] == job and len(pod) == len(job) + _POD_SUFFIX
+
+
 def owns_pod(kind: str, name: str, pod: str) -> bool:
     """Whether `pod` is the name of a pod of one of the object's Jobs.
 
     Decides whether a state lock is ours, so it accepts only names this code would have built.
     """
     job, _, suffix = pod.rpartition("-")
-    if len(suffix) != 5:
+    if len(suffix) != _POD_SUFFIX - 1:
         return False
     parts = job.rsplit("-", 3)
     if len(parts) != 4:

@@ -247,10 +247,10 @@ def _report_start(p: Pass, decided: Decided, rendered: Rendered) -> None:
     if wanted := rendered.images.instead_of:
         text += f"; a fallback: image {wanted} cannot be pulled"
     p.record(EventReason.JOB_CREATED.says(text, job=job))
-    if run.force_unlock:
+    if removed := run.force_unlock or run.lock_to_remove:
         lock = known.books.lock
         holder = lock.who if lock and lock.who else "unknown"
-        text = f"the run removes the state lock {run.force_unlock} of {holder}, which is gone"
+        text = f"the state lock {removed} of {holder}, which is gone, is removed"
         p.record(EventReason.FORCE_UNLOCKED.says(text, job=job))
         p.env.metrics.force_unlocked(p.kind)
     if run.op not in (Op.APPLY, Op.PLAN) and not rendered.images.pinned:

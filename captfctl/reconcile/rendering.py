@@ -14,7 +14,6 @@ from captfctl.reconcile.finish import first_apply_unfinished, last_apply_failed
 from captfctl.reconcile.images import Images, choose, fallback_image
 from captfctl.reconcile.known import Decided, Inputs, Known
 from captfctl.runs.jobs import next_attempt
-from captfctl.terraform.books.bookkeeping import Bookkeeping
 from captfctl.terraform.contract.render import render
 from captfctl.terraform.job.run import RunSpec
 from captfctl.terraform.state.records import Record, unpullable_images
@@ -48,7 +47,7 @@ def _current(p: Pass, decided: Decided, op: Op) -> Rendered | None:
     begins = decision.reason is Reason.NO_STATE and known.records.attempt is None
     run = _run(
         p,
-        known.books,
+        decided,
         op,
         files,
         Images(image),
@@ -77,7 +76,7 @@ def _of_state(p: Pass, decided: Decided, op: Op) -> Rendered | None:
         record, fallback_image(p.obj, known.records, op), unpullable_images(known.records, p.now)
     )
     last = {Op.REFRESH: p.obj.status.last_refresh, Op.DRIFT: p.obj.status.last_drift_check}.get(op)
-    run = _run(p, known.books, op, files, images, inputs_hash=state_hash, tick=_stamp(last))
+    run = _run(p, decided, op, files, images, inputs_hash=state_hash, tick=_stamp(last))
     return Rendered(run, images, record if op is Op.DESTROY else None)
 
 
@@ -97,7 +96,7 @@ def _files(built: Inputs) -> Mapping[str, bytes] | None:
 
 def _run(
     p: Pass,
-    books: Bookkeeping,
+    decided: Decided,
     op: Op,
     files: Mapping[str, bytes],
     images: Images,
@@ -114,7 +113,8 @@ def _run(
     unguarded: bool = False,
 ) -> RunSpec:
     policy = p.obj.spec.source.image_pull_policy
-    lock = books.lock
+    books, has_state = decided.known.books, decided.state.state is not None
+    stale = books.lock.force_unlock if books.lock is not None else ""
     return RunSpec(
         owner=p.owner,
         op=op,
@@ -129,7 +129,8 @@ def _run(
         policy=p.policy,
         identity=p.identity.name,
         identity_kind=IdentityKind.SECRET if p.identity.local else None,
-        force_unlock=lock.force_unlock if lock is not None else "",
+        force_unlock=stale if has_state else "",
+        lock_to_remove="" if has_state else stale,
         unsaved=books.unsaved.secrets,
         plan=plan,
         expect_plan=expect_plan,

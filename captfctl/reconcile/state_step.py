@@ -15,6 +15,7 @@ from captfctl.reconcile import unsaved
 from captfctl.reconcile.context import Change, DecideAgain, Pass
 from captfctl.reconcile.inputs import previous_tfvars
 from captfctl.reconcile.known import Known, StateView
+from captfctl.reconcile.vanished import proven_harmless
 from captfctl.terraform.books.bookkeeping import Bookkeeping
 from captfctl.terraform.books.results import FinishedRun
 from captfctl.terraform.job.run import RunSpec
@@ -54,7 +55,7 @@ def take_over(p: Pass, known: Known, found: State | Unreadable) -> tuple[Known, 
 
 def _unreadable(p: Pass, records: Records, found: Unreadable) -> tuple[Records, StateView]:
     verdict = _verdict(p, records, found)
-    if verdict.reason == StateReadable.APPLY_OUTCOME_UNKNOWN and _confirmed(p, records):
+    if verdict.reason == StateReadable.APPLY_OUTCOME_UNKNOWN and _settled(p, records):
         records = read_records(p.env.door, p.owner)
         verdict = _verdict(p, records, found)
     p.conditions.set_reason(verdict.reason, verdict.message)
@@ -86,24 +87,39 @@ def note_of_run(p: Pass, run: RunSpec) -> Change:
     return lambda obj: remember(obj.metadata, noted)
 
 
-def _confirmed(p: Pass, records: Records) -> bool:
-    """Use up an operator's word that the unconfirmed apply created nothing
+def _settled(p: Pass, records: Records) -> bool:
+    """Whether it is known that the unconfirmed apply created nothing; then it is not recorded any
+    more. Nobody has to be asked where there is proof."""
+    job = records.marks.interrupted_apply
+    harmless = _harmless(p, records)
+    if not (harmless or _vouched_for(p, job)):
+        return False
+    confirm_no_resources(p.env.door, p.owner, job)
+    if not harmless:
+        _write_now(p, _use_up_confirmation)
+    return True
+
+
+def _harmless(p: Pass, records: Records) -> bool:
+    interrupted, attempt = records.marks.interrupted_apply, records.attempt
+    return attempt is not None and attempt.job == interrupted and proven_harmless(p, attempt)
+
+
+def _vouched_for(p: Pass, job: str) -> bool:
+    """Whether a person says that this apply created nothing
     (state.md: Applies that ended without telling)."""
-    recorded = records.marks.interrupted_apply
     named = p.obj.metadata.annotations.get(keys.CONFIRM_NO_RESOURCES)
     if named is None:
         return False
-    if named.strip() != recorded:
+    if named.strip() != job:
         log.info(
             "%s/%s: %s names another Job than %s and is left alone",
             p.owner.namespace,
             p.owner.name,
             keys.CONFIRM_NO_RESOURCES,
-            recorded,
+            job,
         )
         return False
-    confirm_no_resources(p.env.door, p.owner, recorded)
-    _write_now(p, _use_up_confirmation)
     return True
 
 

@@ -7,10 +7,16 @@ from captfctl.model.ops import Op
 from captfctl.model.status import ActiveJob
 from captfctl.reconcile.context import Pass
 from captfctl.reconcile.known import Known
-from captfctl.runs.jobs import newest_labelled_pod, pod_over
+from captfctl.runs.jobs import all_pods_over, newest_labelled_pod, pod_over
 from captfctl.terraform.books.last_run import last_run
-from captfctl.terraform.books.results import read_vanished
-from captfctl.terraform.state.records import mark_may_have_applied, read_records, record_interrupted
+from captfctl.terraform.books.results import FinishedRun, read_vanished
+from captfctl.terraform.state.records import (
+    Record,
+    mark_may_have_applied,
+    read_records,
+    record_interrupted,
+)
+from captfctl.terraform.state.verdict import changed_nothing
 
 
 def read_vanished_job(p: Pass, known: Known, shown: ActiveJob) -> Known | None:
@@ -24,7 +30,7 @@ def read_vanished_job(p: Pass, known: Known, shown: ActiveJob) -> Known | None:
         return known
     run = read_vanished(shown.name, shown.operation, pod, p.now)
     if run.op is Op.APPLY and not run.succeeded and run.may_have_applied:
-        known = _record(p, known, shown.name)
+        known = _record(p, known, run)
     if pod is not None:
         p.env.leases.release(p.owner, shown.name)  # nothing of it runs any more
     if run.result is not None:
@@ -35,12 +41,21 @@ def read_vanished_job(p: Pass, known: Known, shown: ActiveJob) -> Known | None:
     return known
 
 
-def _record(p: Pass, known: Known, job: str) -> Known:
-    """An apply that nobody saw finish may have changed anything
+def proven_harmless(p: Pass, attempt: Record) -> bool:
+    """Whether the recorded apply, which ended without telling, can have changed nothing."""
+    over = all_pods_over(p.env.door, p.owner.namespace, attempt.job)
+    return over and changed_nothing(p.env.door, p.owner, attempt)
+
+
+def _record(p: Pass, known: Known, run: FinishedRun) -> Known:
+    """An apply that nobody saw finish may have changed anything, unless there is proof
     (state.md: Applies that ended without telling)."""
-    if known.records.attempt is None:
-        return known
     p.confirm()  # it may have been taken off `status.activeJob` on purpose, before it was deleted
-    record_interrupted(p.env.door, p.owner, job)
-    mark_may_have_applied(p.env.door, p.owner, job)
+    attempt = read_records(p.env.door, p.owner).attempt
+    # Without its record, nothing that its pod waits for was there yet.
+    recorded = attempt if attempt is not None and attempt.job == run.name else None
+    if recorded is None or (run.result is None and proven_harmless(p, recorded)):
+        return known
+    record_interrupted(p.env.door, p.owner, run.name)
+    mark_may_have_applied(p.env.door, p.owner, run.name)
     return replace(known, records=read_records(p.env.door, p.owner))

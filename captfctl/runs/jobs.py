@@ -113,6 +113,11 @@ def pod_over(pod: Pod) -> bool:
     return pod_ended(pod) or (pod.deleting and not pod.spec.node_name)
 
 
+def all_pods_over(door: Door, namespace: str, job: str) -> bool:
+    """Whether nothing of the Job of that name runs, or ever will, also if the Job is gone."""
+    return all(pod_over(pod) for pod in labelled_pods(door, namespace, job))
+
+
 def kept_unread(pod: Pod) -> bool:
     """Whether it stays until its result was read, also when it is deleted
     (runs.md: Pods that are kept until they are read)."""

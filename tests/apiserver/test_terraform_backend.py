@@ -120,3 +120,27 @@ def test_the_lock_is_a_lease_that_keeps_others_out(api, namespace, terraform):
     assert not api.ok("GET", path)["spec"].get("holderIdentity")
     terraform("apply", "-auto-approve", "-no-color", "-input=false", "-var=input=two")
     assert state(api, namespace)[1]["outputs"]["it"]["value"] == "two"
+
+
+def test_a_lock_without_a_state_can_only_be_deleted(api, namespace, tmp_path):
+    """A run that dies in `init` before it has written the first, empty state leaves this; it is why
+    the manager removes such a lock itself (state.md: The state lock)."""
+    terraform = Terraform(api, namespace, tmp_path)
+    leases = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+    info = {"ID": "gone", "Operation": "init", "Who": "a@b"}
+    lease = {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {
+            "name": "lock-tfstate-default-demo",
+            "annotations": {"app.terraform.io/lock-info": json.dumps(info)},
+        },
+        "spec": {"holderIdentity": "gone"},
+    }
+    api.ok("POST", leases, lease)
+    init = ("init", "-no-color", "-input=false")
+    assert "already locked" in terraform.run(*init).stderr
+    assert terraform.run("force-unlock", "-force", "gone").returncode != 0
+    api.ok("DELETE", f"{leases}/lock-tfstate-default-demo")
+    terraform(*init)
+    assert state(api, namespace)[1]["resources"] == []

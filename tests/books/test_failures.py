@@ -36,7 +36,7 @@ def history(*newest: str, op: Op = Op.APPLY) -> list[FinishedRun]:
     for age, kind in enumerate(newest):
         ok = kind == OK
         job = world.finished(op, 100 - age, ok=ok, at=-age, result=run_result(op, ok=ok, kind=kind))
-        runs.append(read_finished(world.door, job, op, lock_version=lambda: None))
+        runs.append(read_finished(world.door, job, op, lock=lambda: None))
     return newest_first(runs)
 
 
@@ -83,7 +83,7 @@ def of_inputs(*newest: str, op: Op = Op.APPLY, key: str = keys.INPUTS_HASH) -> l
     for age, inputs in enumerate(newest):
         job = world.finished(op, 100 - age, ok=False, at=-age)
         job.metadata.annotations[key] = inputs
-        runs.append(read_finished(world.door, job, op, lock_version=lambda: None))
+        runs.append(read_finished(world.door, job, op, lock=lambda: None))
     return newest_first(runs)
 
 

@@ -34,9 +34,7 @@ def attempt(world: World, job: str, **facts: Any) -> None:
 def record(world: World, door: Any = None) -> Recorder:
     """Record everything that finished and is not marked yet."""
     jobs = world.door.list(JOBS, NAMESPACE).items
-    runs = Runs.of(
-        read_finished(world.door, job, op_of(job), lock_version=lambda: None) for job in jobs
-    )
+    runs = Runs.of(read_finished(world.door, job, op_of(job), lock=lambda: None) for job in jobs)
     recorder = Recorder(door or world.door, world.owner, read_records(world.door, world.owner))
     recorder.record(runs)
     assert recorder.records == read_records(world.door, world.owner)
@@ -118,7 +116,7 @@ def test_refused_record_does_not_stop_the_object(caplog):
     world = World()
     attempt(world, world.finished().metadata.name)
     jobs = world.door.list(JOBS, NAMESPACE).items
-    runs = Runs.of(read_finished(world.door, j, op_of(j), lock_version=lambda: None) for j in jobs)
+    runs = Runs.of(read_finished(world.door, j, op_of(j), lock=lambda: None) for j in jobs)
     door = failing(world.door, Forbidden("quota"), "create", SECRETS)
     recorder = Recorder(door, world.owner, read_records(world.door, world.owner))
     recorder.record(runs)

@@ -16,16 +16,17 @@ from captfctl.terraform.books.result_document import (
     status_steps,
 )
 from captfctl.terraform.books.results import op_of, read_finished
+from captfctl.terraform.state.lock import LockTrace
 from runner import wire
 from tests.support.runs import World, run_result
 
 
-def never() -> str | None:
+def never() -> LockTrace | None:
     raise AssertionError("the lock is read only to judge a silent apply")
 
 
 def read(world: World, job: core.Job, lock: object = never):
-    return read_finished(world.door, job, op_of(job), lock_version=lock)
+    return read_finished(world.door, job, op_of(job), lock=lock)
 
 
 class NoRequests:
@@ -39,7 +40,7 @@ def test_result_cut_at_the_kubelets_limit_is_no_result():
     whole = json.dumps(run_result(Op.APPLY, padding="x" * 5000))
     pod = world.add_pod(job, message=whole[:4096], phase="Failed")
     assert read_result(pod).problem == "truncated"
-    run = read(world, job)
+    run = read(world, job, lambda: None)
     assert run.result is None
     assert run.failed
 
@@ -124,7 +125,7 @@ def test_a_run_that_its_deadline_interrupted_is_tried_again_at_once_now_and_late
 def test_a_deadline_that_no_runner_tells_of_counts_as_a_failure():
     world = World()
     silent = world.finished(ok=False, reason="DeadlineExceeded", result="")
-    assert read(world, silent).failed
+    assert read(world, silent, lambda: None).failed
     own = run_result(Op.APPLY, ok=False, kind="step")
     late = world.finished(attempt=2, ok=False, reason="DeadlineExceeded", result=own)
     assert read(world, late).failed
@@ -137,7 +138,7 @@ def test_eviction_that_the_runner_reported_is_not_counted_now_or_later():
     assert run.interrupted
     assert not run.failed
     assert finished.mark(world.door, [run]) == []
-    later = read_finished(NoRequests(), marked(world, job), Op.APPLY, lock_version=never)
+    later = read_finished(NoRequests(), marked(world, job), Op.APPLY, lock=never)
     assert later.bookkept
     assert later.interrupted
     assert not later.failed
@@ -212,7 +213,7 @@ def test_silent_apply_is_unconfirmed_unless_it_never_took_the_state_lock(
 ):
     world = World()
     job = world.finished(ok=False, pod=False, state_lock_version=recorded)
-    run = read(world, job, lambda: present)
+    run = read(world, job, lambda: present and LockTrace(version=present))
     assert run.crashed is unconfirmed
     assert run.may_have_applied is unconfirmed
 
@@ -221,6 +222,10 @@ def test_silent_apply_is_unconfirmed_unless_it_never_took_the_state_lock(
     ("state", "applied"),
     [
         (core.ContainerState(waiting=core.ContainerStateWaiting(reason="ErrImagePull")), False),
+        (
+            core.ContainerState(waiting=core.ContainerStateWaiting(reason="ContainerCreating")),
+            False,
+        ),
         (core.ContainerState(running=core.ContainerStateRunning()), True),
         (
             core.ContainerState(
@@ -228,14 +233,56 @@ def test_silent_apply_is_unconfirmed_unless_it_never_took_the_state_lock(
             ),
             True,
         ),
-        (None, False),
+        (None, True),
     ],
 )
-def test_apply_without_a_result_may_have_applied_when_its_container_ran(state, applied):
+def test_apply_without_a_result_may_have_applied_unless_its_container_is_known_not_to_have_run(
+    state, applied
+):
     world = World()
-    job = world.finished(ok=False, pod=False)
+    job = world.finished(ok=False, pod=False, state_lock_version="none")
     world.add_pod(job, phase="Failed", state=state)
-    assert read(world, job).may_have_applied is applied
+    assert read(world, job, lambda: None).may_have_applied is applied
+
+
+KILLED = core.ContainerState(terminated=core.ContainerStateTerminated(exit_code=137))
+
+
+@pytest.mark.parametrize(
+    ("phase", "trace", "applied"),
+    [
+        ("Failed", LockTrace(version="none"), False),
+        ("Failed", LockTrace(version="18"), True),
+        ("Running", LockTrace(version="none"), True),  # it may take the lock yet
+    ],
+)
+def test_a_silent_apply_that_has_ended_and_never_took_the_lock_changed_nothing(
+    phase, trace, applied
+):
+    world = World()
+    job = world.finished(ok=False, pod=False, state_lock_version="none")
+    world.add_pod(job, phase=phase, state=KILLED)
+    run = read(world, job, lambda: trace)
+    assert (run.may_have_applied, run.crashed) == (applied, applied)
+
+
+@pytest.mark.parametrize(
+    ("operation", "own", "applied"),
+    [
+        ("init", True, False),
+        ("OperationTypePlan", True, False),
+        ("OperationTypeApply", True, True),
+        ("OperationTypePlan", False, True),  # the lock of another run tells nothing of this one
+        ("", True, True),
+    ],
+)
+def test_an_apply_that_died_with_the_lock_it_took_to_read_changed_nothing(operation, own, applied):
+    world = World()
+    job = world.finished(ok=False, pod=False, state_lock_version="none")
+    world.add_pod(job, phase="Failed", state=KILLED)
+    pod = f"{job.metadata.name}{'' if own else 'f'}-abcde"
+    trace = LockTrace(version="18", pod=pod, operation=operation)
+    assert read(world, job, lambda: trace).may_have_applied is applied
 
 
 def test_apply_with_a_result_may_have_applied_when_the_step_began():
@@ -254,9 +301,9 @@ def test_error_kinds_that_nobody_knows_become_unknown():
     job = world.finished(ok=False, result=run_result(Op.APPLY, ok=False, kind="<script>"))
     assert read(world, job).error_kind == "unknown"
     silent = world.finished(attempt=2, ok=False, result="")
-    assert read(world, silent).error_kind == "unknown"
+    assert read(world, silent, lambda: None).error_kind == "unknown"
     late = world.finished(attempt=3, ok=False, result="", reason="DeadlineExceeded")
-    assert read(world, late).error_kind == "deadline"
+    assert read(world, late, lambda: None).error_kind == "deadline"
 
 
 def test_texts_of_a_result_are_bounded_before_they_reach_the_status():

@@ -14,6 +14,7 @@ from captfctl.reconcile import Gauges
 from captfctl.runs.jobs import is_finished
 from captfctl.terraform.books.bookkeeping import CountedRun
 from captfctl.terraform.books.results import read_finished
+from captfctl.terraform.state.lock import LockTrace
 from tests.support.clock import START
 from tests.support.cluster_world import World
 
@@ -36,7 +37,7 @@ def finished(world: World, result: str, **document) -> CountedRun:
     job = world.active_job()
     world.runner.end(job, ok=result == "succeeded", result={"op": "apply", **document})
     (job,) = world.jobs()
-    run = read_finished(world.door, job, Op.APPLY, lock_version=lambda: "none")
+    run = read_finished(world.door, job, Op.APPLY, lock=lambda: LockTrace(version="none"))
     return CountedRun(run=run, result=result, duration=12.0, queue_time=3.0, retry=1)
 
 

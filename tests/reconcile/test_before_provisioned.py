@@ -225,6 +225,7 @@ def test_while_a_person_has_to_act(failed: World):
 
 
 def test_while_its_outcome_is_unknown(begun: World):
+    begun.runner.take_lock(begun.active_job())
     begun.runner.end(begun.active_job(), ok=False, result=None)
     begun.settle(2)
     assert begun.reason("StateReadable") == "False/ApplyOutcomeUnknown"

@@ -7,8 +7,6 @@ import msgspec
 import pytest
 
 from captfctl.model import keys, names
-from captfctl.model.core import Lease, LeaseSpec
-from captfctl.model.meta import ObjectMeta
 from captfctl.model.resources import (
     CLUSTERS,
     LEASES,
@@ -125,18 +123,9 @@ def test_a_lost_state_is_noticed(resting: World):
 
 
 def test_a_foreign_lock_is_noticed(resting: World):
-    name = names.state_lock(resting.owner.suffix)
-    lock = Lease(
-        api_version=LEASES.api_version,
-        kind="Lease",
-        metadata=ObjectMeta(
-            name=name,
-            namespace=NAMESPACE,
-            labels={**resting.owner.backend_labels, keys.TFSTATE: "true"},
-        ),
-        spec=LeaseSpec(holder_identity="lock-of-a-person"),
-    )
-    resting.door.create(LEASES, lock, NAMESPACE)
+    lock = resting.door.get(LEASES, names.state_lock(resting.owner.suffix), NAMESPACE)
+    lock.spec.holder_identity = "lock-of-a-person"
+    resting.door.update(LEASES, lock)
     resting.run()
     assert resting.reason("StateReadable") == "False/StateLocked"
 

@@ -110,13 +110,15 @@ class FakeRunner:
         pod.status.container_statuses[0].state = ContainerState(waiting=waiting)
         return self._door.update(PODS, pod, subresource="status")
 
-    def lock(self, job: Job, held: bool = True, who: str = "") -> None:
+    def lock(
+        self, job: Job, held: bool = True, who: str = "", operation: str = "OperationTypeApply"
+    ) -> None:
         """Take or give back the state lock, as the backend does."""
         name = names.state_lock(suffix_of(job))
         lease = self._find(LEASES, name, job.metadata.namespace)
         info = {
             "ID": f"lock-of-{job.metadata.name}",
-            "Operation": "OperationTypeApply",
+            "Operation": operation,
             "Who": who or f"captf@{job.metadata.name}-x7k2p",
             "Created": "2026-09-25T12:00:00Z",
         }
@@ -139,8 +141,17 @@ class FakeRunner:
         lease.metadata.annotations, lease.spec.holder_identity = annotations, holder
         self._door.update(LEASES, lease)
 
+    def take_lock(self, job: Job) -> None:
+        """Take the state lock and give it back, as every command does that works with the state;
+        nothing while somebody holds it."""
+        lease = self._find(LEASES, names.state_lock(suffix_of(job)), job.metadata.namespace)
+        if lease is None or not lease.spec.holder_identity:
+            self.lock(job)
+            self.lock(job, held=False)
+
     def write_state(self, job: Job, outputs: Mapping[str, Any], resources: int = 1) -> None:
         """One more serial of the state, in one Secret."""
+        self.take_lock(job)
         name = names.state_secret(suffix_of(job))
         found = self._find(SECRETS, name, job.metadata.namespace)
         payload = state_payload(self._serial(found) + 1, outputs, resources)

@@ -42,7 +42,7 @@ from captfctl.terraform.books.results import (
 from captfctl.terraform.books.runs import Runs
 from captfctl.terraform.books.unsaved import UnsavedBooks, judge_unsaved
 from captfctl.terraform.job.policy import failed_limit, history_limits
-from captfctl.terraform.state.lock import StateLock, find_lock, lock_version, read_lock
+from captfctl.terraform.state.lock import LockTrace, StateLock, find_lock, read_lock
 from captfctl.terraform.state.records import Records
 from captfctl.terraform.state.unsaved import Unsaved
 
@@ -187,33 +187,33 @@ def _with(records: Records, books: UnsavedBooks) -> Records:
 
 
 def _read(door: Door, owner: Owner, jobs: Sequence[Job]) -> list[FinishedRun]:
-    version = _LockVersion(door, owner)
+    lock = _Lock(door, owner)
     runs = []
     for job in jobs:
         op = op_of(job)
         if op is not None and is_finished(job):
-            runs.append(read_finished(door, job, op, lock_version=version))
+            runs.append(read_finished(door, job, op, lock=lock))
     return runs
 
 
-class _LockVersion:
+class _Lock:
     """Read at most once, and only when a silent apply has to be judged
     (state.md: The state lock)."""
 
     def __init__(self, door: Door, owner: Owner) -> None:
         self._door, self._owner = door, owner
         self._known = False
-        self._version: str | None = None
+        self._trace: LockTrace | None = None
 
-    def __call__(self) -> str | None:
+    def __call__(self) -> LockTrace | None:
         if not self._known:
-            self._known, self._version = True, self._read()
-        return self._version
+            self._known, self._trace = True, self._read()
+        return self._trace
 
-    def _read(self) -> str | None:
+    def _read(self) -> LockTrace | None:
         owner = self._owner
         try:
-            return lock_version(find_lock(self._door, owner))
+            return LockTrace.of(find_lock(self._door, owner))
         except ApiError as error:
             log.info("the state lock of %s/%s was not read: %s", owner.namespace, owner.name, error)
             return None  # no evidence

@@ -44,6 +44,14 @@ def source_status(pod: Pod | None) -> ContainerStatus | None:
     return next((status for status in statuses if status.name == SOURCE_CONTAINER), None)
 
 
+def never_started(pod: Pod | None) -> bool:
+    """Whether the node tells of the pod's main container that it never ran."""
+    status = source_status(pod)
+    if status is None or status.state is None or status.state.waiting is None:
+        return False
+    return status.last_state is None or status.last_state.terminated is None
+
+
 def source_state(pod: Pod | None) -> ContainerState | None:
     """The state of the pod's main container; None when it has none."""
     status = source_status(pod)

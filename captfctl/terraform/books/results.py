@@ -21,7 +21,8 @@ from captfctl.runs.jobs import (
     pod_ended,
     pod_over,
 )
-from captfctl.terraform.books.result_document import read_result, source_status
+from captfctl.terraform.books.result_document import never_started, read_result
+from captfctl.terraform.state.lock import LockTrace
 from runner import wire
 
 log = logging.getLogger(__name__)
@@ -32,7 +33,8 @@ class FinishedRun:
     """A finished Job with everything that was learned about it.
 
     `pod` and `result` are None for a Job that is bookkept: its flags come from its annotations.
-    `deadline`: it ran into its own deadline. `lock_untouched`: it never took the state lock.
+    `deadline`: it ran into its own deadline. `nothing_changed`: the state lock proves that a silent
+    apply changed nothing.
     """
 
     job: Job
@@ -45,7 +47,7 @@ class FinishedRun:
     blocked: bool = False
     plan_changed: bool = False
     plan_unreadable: bool = False
-    lock_untouched: bool = False
+    nothing_changed: bool = False
     pod: Pod | None = None
     result: wire.RunResult | None = None
 
@@ -111,11 +113,7 @@ class FinishedRun:
         (state.md: Applies that ended without telling)."""
         if self.result is not None:
             return self.result.has_step(wire.APPLY)
-        status = source_status(self.pod)
-        if self.pod is not None:
-            states = (status.state, status.last_state) if status else ()
-            return any(state and (state.running or state.terminated) for state in states)
-        return not self.lock_untouched
+        return not (self.nothing_changed or never_started(self.pod))
 
     @property
     def crashed(self) -> bool:
@@ -156,12 +154,12 @@ def op_of(job: Job) -> Op | None:
 
 
 def read_finished(
-    door: Door, job: Job, op: Op, *, lock_version: Callable[[], str | None]
+    door: Door, job: Job, op: Op, *, lock: Callable[[], LockTrace | None]
 ) -> FinishedRun:
     """Read one finished Job.
 
-    No request is made for one that is bookkept. `lock_version` reads that of `state.lock`, and
-    gives None when it could not be read.
+    No request is made for one that is bookkept. `lock` reads the state lock, and gives None when it
+    could not be read.
     """
     if is_bookkept(job):
         return _from_annotations(job, op)
@@ -172,8 +170,7 @@ def read_finished(
     succeeded = outcome(job) is Outcome.SUCCEEDED
     kind = result.error_kind if result and not succeeded else ""
     unreadable = op is Op.PLAN and succeeded and (result is None or result.plan is None)
-    recorded = job.metadata.annotations.get(keys.STATE_LOCK_VERSION)
-    silent_apply = op is Op.APPLY and not succeeded and pod is None and result is None
+    silent_apply = op is Op.APPLY and not succeeded and result is None
     return FinishedRun(
         job=job,
         op=op,
@@ -184,7 +181,7 @@ def read_finished(
         blocked=op is Op.APPLY and kind == wire.BLOCKED,
         plan_changed=op is Op.APPLY and kind == wire.PLAN_CHANGED,
         plan_unreadable=unreadable,
-        lock_untouched=silent_apply and bool(recorded) and recorded == lock_version(),
+        nothing_changed=silent_apply and _nothing_changed(job, pod, lock),
         pod=pod,
         result=result,
     )
@@ -203,6 +200,15 @@ def read_vanished(name: str, op: Op, pod: Pod | None, now: datetime) -> Finished
         pod=pod,
         result=result,
     )
+
+
+def _nothing_changed(job: Job, pod: Pod | None, lock: Callable[[], LockTrace | None]) -> bool:
+    """A pod that still runs may take the lock yet, which proves nothing then."""
+    if pod is not None and not pod_ended(pod):
+        return False
+    trace, meta = lock(), job.metadata
+    before = meta.annotations.get(keys.STATE_LOCK_VERSION, "")
+    return trace is not None and trace.nothing_changed_by(meta.name, before)
 
 
 def _from_annotations(job: Job, op: Op) -> FinishedRun:

@@ -33,11 +33,13 @@ class RunSpec:
     restore's hash is its backup's. `files` are the rendered inputs by file name.
     `credentials_secret` is the mirror or the namespace's own Secret. `fallback_images` are tried in
     order when `image` cannot be pulled. `allow_deletes`, `expect_plan`, `plan` come from the
-    decision (decision.md: What the decision reads). `unsaved` are the Secrets with a state that the
-    run stores first (state.md: A state that a run could not store). `approval_hash` is set for a
-    pool's apply that is guarded. `state_lock_version` is filled in by the start.
-    `extra_annotations` are a kind's own on its Jobs. `first_apply`: before this apply there was
-    neither a state nor a record. `unguarded`: a retry of that one, which may replace what it left.
+    decision (decision.md: What the decision reads). `force_unlock` is a stale lock that the runner
+    removes, `lock_to_remove` one that the start removes because there is no state. `unsaved` are
+    the Secrets with a state that the run stores first (state.md: A state that a run could not
+    store). `approval_hash` is set for a pool's apply that is guarded. `state_lock_version` is
+    filled in by the start. `extra_annotations` are a kind's own on its Jobs. `first_apply`: before
+    this apply there was neither a state nor a record. `unguarded`: a retry of that one, which may
+    replace what it left.
     """
 
     owner: Owner
@@ -54,6 +56,7 @@ class RunSpec:
     identity: str = ""
     identity_kind: IdentityKind | None = None
     force_unlock: str = ""
+    lock_to_remove: str = ""
     restore: RestoreSource | None = None
     unsaved: tuple[str, ...] = ()
     plan: str = ""

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from captfctl.cluster.door import Door, find
 from captfctl.cluster.errors import AlreadyExists, Conflict, NotFound
-from captfctl.model import names
+from captfctl.model import keys, names
 from captfctl.model.core import Job
 from captfctl.model.ops import Op
 from captfctl.model.resources import SECRETS
 from captfctl.terraform.job.build import RunnerSettings, build_job, build_run_secret
 from captfctl.terraform.job.run import RunSpec
-from captfctl.terraform.state.lock import find_lock, lock_version
+from captfctl.terraform.state.lock import find_lock, lock_version, remove_lock
 from captfctl.terraform.state.plan_key import ensure_plan_key
 from captfctl.terraform.state.records import RunInputs, write_attempt
 from captfctl.terraform.state.unsaved import find_kept
@@ -40,6 +40,8 @@ class TerraformWork:
     def build(self) -> Job:
         run = self._run
         self._confirm_unsaved()
+        if run.lock_to_remove:
+            remove_lock(self._door, run.owner, run.lock_to_remove)
         if run.op is Op.APPLY:
             lock = find_lock(self._door, run.owner)
             run = replace(run, state_lock_version=lock_version(lock))
@@ -68,7 +70,13 @@ class TerraformWork:
                 identity=run.identity,
                 identity_kind=run.identity_kind,
             )
-            write_attempt(self._door, run.owner, inputs, first_apply=run.first_apply)
+            write_attempt(
+                self._door,
+                run.owner,
+                inputs,
+                first_apply=run.first_apply,
+                lock_version=job.metadata.annotations.get(keys.STATE_LOCK_VERSION, ""),
+            )
         self._create_secret(job)
 
     def withdraw(self) -> None:

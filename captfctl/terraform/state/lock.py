@@ -1,7 +1,9 @@
 """Terraform's own lock on the state, and who holds it (state.md: The state lock)."""
 
+import contextlib
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Self
 
 import msgspec
 
@@ -14,6 +16,7 @@ from captfctl.model.owner import Owner
 from captfctl.model.resources import LEASES, PODS
 
 NO_LEASE = "none"
+_BEFORE_CHANGES = ("init", "OperationTypePlan")  # what Terraform locks the state for, and reads
 _TEXT_MAX = 128
 _ENDED = ("Succeeded", "Failed")
 
@@ -93,6 +96,49 @@ def lock_version(lease: Lease | None) -> str:
     return lease.metadata.resource_version if lease else NO_LEASE
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockTrace:
+    """What the lock tells of a run that has ended. `pod` holds it, for `operation`."""
+
+    version: str
+    pod: str = ""
+    operation: str = ""
+
+    @classmethod
+    def of(cls, lease: Lease | None) -> Self:
+        """The trace in the lock as it was read."""
+        if lease is None or not lease.spec.holder_identity:
+            return cls(version=lock_version(lease))
+        info = _info(lease)
+        return cls(version=lock_version(lease), pod=_pod(info.who), operation=info.operation)
+
+    def nothing_changed_by(self, job: str, version_before: str) -> bool:
+        """Whether it proves that the Job's apply, which must have ended, changed nothing.
+
+        It never took the lock, or it died with it, taken for what comes before all changes.
+        """
+        if version_before and version_before == self.version:
+            return True
+        return names.is_pod_of(job, self.pod) and self.operation in _BEFORE_CHANGES
+
+
+def remove_lock(door: Door, owner: Owner, lock_id: str) -> None:
+    """Delete the lock while it is this one. For a lock of a state that does not exist: Terraform
+    can neither initialize nor unlock that."""
+    lease = find_lock(door, owner)
+    if lease is None or lock_id not in (_info(lease).id, lease.spec.holder_identity):
+        return
+    meta = lease.metadata
+    with contextlib.suppress(NotFound):
+        door.delete(
+            LEASES,
+            meta.name,
+            meta.namespace,
+            uid=meta.uid,
+            resource_version=meta.resource_version,
+        )
+
+
 def _info(lease: Lease) -> _LockInfo:
     text = lease.metadata.annotations.get(keys.LOCK_INFO, "")
     try:
@@ -101,9 +147,15 @@ def _info(lease: Lease) -> _LockInfo:
         return _LockInfo()
 
 
+def _pod(who: str) -> str:
+    """The host that took a lock, which is the pod for one of ours."""
+    _, at, host = who.rpartition("@")
+    return host if at else ""
+
+
 def _judge(door: Door, owner: Owner, who: str) -> LockHolder:
-    _, at, pod = who.rpartition("@")
-    if not at or not names.owns_pod(owner.kind, owner.name, pod):
+    pod = _pod(who)
+    if not pod or not names.owns_pod(owner.kind, owner.name, pod):
         return LockHolder.FOREIGN
     try:
         phase = door.get(PODS, pod, owner.namespace).status.phase

@@ -197,13 +197,20 @@ def read_secret(door: Door, owner: Owner, name: str) -> Secret | None:
 
 
 def write_attempt(
-    door: Door, owner: Owner, inputs: RunInputs, *, first_apply: bool = False
+    door: Door,
+    owner: Owner,
+    inputs: RunInputs,
+    *,
+    first_apply: bool = False,
+    lock_version: str = "",
 ) -> Record:
     """Record a started apply. Marks of earlier attempts stay.
 
-    `first_apply`: there was neither a state nor a record before it.
+    `first_apply`: there was neither a state nor a record before it. `lock_version`: of the state
+    lock before its Job, which tells what became of a Job that is gone.
     """
     notes = _attempt_annotations(inputs)
+    notes[keys.STATE_LOCK_VERSION] = lock_version or None
     if first_apply:
         notes[keys.FIRST_APPLY] = keys.TRUE
     return _write(door, owner, attempt_name(owner), inputs, notes)

@@ -9,8 +9,9 @@ from captfctl.model.reasons import StateReadable
 from captfctl.model.resources import SECRETS
 from captfctl.terraform.state.cleanup import backup_selector
 from captfctl.terraform.state.last_state import LastState, accepted_as
+from captfctl.terraform.state.lock import LockTrace, find_lock
 from captfctl.terraform.state.reader import State, StateProblem, Unreadable
-from captfctl.terraform.state.records import Records
+from captfctl.terraform.state.records import Record, Records
 from captfctl.terraform.state.unsaved import find_kept
 
 
@@ -44,6 +45,13 @@ def has_backup(door: Door, owner: Owner) -> bool:
         SECRETS.metadata_only(), owner.namespace, labels=backup_selector(owner), limit=1
     )
     return bool(page.items)
+
+
+def changed_nothing(door: Door, owner: Owner, attempt: Record) -> bool:
+    """Whether it is proven that the recorded apply, of which no pod is left, changed nothing
+    (state.md: Applies that ended without telling)."""
+    trace = LockTrace.of(find_lock(door, owner))
+    return trace.nothing_changed_by(attempt.job, attempt.annotation(keys.STATE_LOCK_VERSION))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
