@@ -9,6 +9,8 @@ STATE_REQUEUE: Final = timedelta(seconds=60)
 LAG_REQUEUE: Final = timedelta(seconds=5)
 ACTIVE_JOB_REQUEUE: Final = timedelta(seconds=60)
 UNSTARTED_JOB_REQUEUE: Final = timedelta(seconds=3)  # at first; nothing tells why a pod waits
+UNSTARTED_JOB_LATER: Final = timedelta(seconds=10)
+OFTEN_LOOKED_AT: Final = timedelta(minutes=5)  # for so long after it was created
 SLOT_REQUEUE: Final = timedelta(minutes=2)  # plus jitter; a slot that gets free wakes it before
 STUCK_JOB_REQUEUE: Final = timedelta(seconds=1)
 CONFLICT_REQUEUE: Final = timedelta(seconds=1)

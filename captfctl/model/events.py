@@ -86,6 +86,8 @@ class EventReason(StrEnum):
         "The node cannot start a Job's pod, or have its image: what it lacks. It is tried again.")
     STUCK_JOB_DELETED = _warning("StuckJobDeleted", Action.RUN,
         "A Job that could never start was deleted and is started again.")
+    UNSTARTED_JOB_REPLACED = _normal("UnstartedJobReplaced", Action.RUN,
+        "A Job had not begun when it was not wanted any more: it was deleted.")
     IMAGE_PULL_FALLBACK = _warning("ImagePullFallback", Action.RUN,
         "An image cannot be pulled: the Job was deleted, and the next one runs another image.")
     FORCE_UNLOCKED = _warning("ForceUnlocked", Action.RUN,

@@ -216,7 +216,8 @@ def _leases(p: Pass, rendered: Rendered) -> Obstacle | None:
     if wait is None:
         return None
     p.env.slots.give_up(spec.run)
-    return _waiting(p, spec.op, wait, constants.GATE_REQUEUE)
+    requeue = constants.UNSTARTED_JOB_REQUEUE if wait.short else constants.GATE_REQUEUE
+    return _waiting(p, spec.op, wait, requeue)
 
 
 def _start(p: Pass, decided: Decided, rendered: Rendered) -> Ended:

@@ -7,6 +7,7 @@ from captfctl.reconcile import active
 from captfctl.reconcile.context import Pass
 from captfctl.reconcile.finish import finish
 from captfctl.reconcile.known import Ended, Known
+from captfctl.runs.stuck import Starting
 
 
 def paused_branch(p: Pass, known: Known) -> Ended:
@@ -18,9 +19,10 @@ def paused_branch(p: Pass, known: Known) -> Ended:
         )
     job = known.books.active
     if job is not None:
-        stuck = active.remove_if_stuck(p, known, job)
+        starting = Starting(p.env.door, p.now, job)
+        stuck = active.remove_if_stuck(p, known, job, starting)
         if stuck is None or not stuck.removed:
-            shown = active.show(p, known, job)
+            shown = active.show(p, known, job, starting)
             return finish(p, shown) if shown else finish(p, known, constants.LAG_REQUEUE)
     settled = active.settle(p, known)
     return finish(p, settled) if settled else finish(p, known, constants.LAG_REQUEUE)

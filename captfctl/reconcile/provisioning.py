@@ -1,20 +1,15 @@
 """What is the case with an object's first apply, in words: for its health, and so for `Ready`."""
 
-from datetime import UTC, datetime
-
 from captfctl.decide import constants
-from captfctl.model.conditions import TRUE, Type, cut
-from captfctl.model.core import Job, Pod
+from captfctl.model.conditions import TRUE, Type
+from captfctl.model.core import Job
 from captfctl.model.meta import Condition
 from captfctl.model.reasons import InfrastructureHealthy, Standing, WaitReason, reason_named
 from captfctl.reconcile import credentials
 from captfctl.reconcile.context import Pass
 from captfctl.reconcile.known import Known
-from captfctl.runs.jobs import created_at, pods_of
-from captfctl.terraform.books.apply_condition import pull_problem
+from captfctl.runs.stuck import Starting
 
-_MESSAGE_MAX = 256
-_BEGINNING = datetime.min.replace(tzinfo=UTC)
 _GATES = (Type.DEPENDENCIES_READY, *credentials.ORDER)
 
 
@@ -23,45 +18,21 @@ def started(p: Pass, job: str) -> None:
     _say(p, f"the first apply is starting: Job {job}")
 
 
-def running(p: Pass, job: Job) -> None:
+def running(p: Pass, job: Job, starting: Starting) -> None:
     """The Job of the first apply is there. Its pods are read live where none runs in time."""
     name = job.metadata.name
     if job.spec.suspend:
         _say(p, f"the first apply has not begun: Job {name} is suspended")
         return
     ready = bool(job.status.ready)
-    if not ready and p.now - created_at(job) < constants.UNSTARTED_JOB_REQUEUE:
+    if not ready and starting.age < constants.UNSTARTED_JOB_REQUEUE:
         started(p, name)
         return
-    lacks = "" if ready else _what_a_pod_lacks(pods_of(p.env.door, job))
+    lacks = "" if ready else starting.lacks
     if lacks:
         _say(p, f"the first apply has not begun: Job {name} {lacks}")
     else:
         _say(p, f"the first apply is running: Job {name}")
-
-
-def _what_a_pod_lacks(pods: list[Pod]) -> str:
-    """What keeps the newest pod from running; empty when nothing does."""
-    if not pods:
-        return "has no pod yet"
-    pod = max(pods, key=lambda pod: pod.metadata.creation_timestamp or _BEGINNING)
-    if pod.status.phase not in ("", "Pending"):
-        return ""
-    for condition in pod.status.conditions:
-        if condition.type == "PodScheduled" and condition.status != TRUE:
-            return f"has no node: {cut(condition.message or condition.reason, _MESSAGE_MAX)}"
-    return _told_by_the_node(pod) or "waits until its pod is set up"
-
-
-def _told_by_the_node(pod: Pod) -> str:
-    problem = pull_problem(pod)
-    if problem:
-        return f"cannot pull {problem}"
-    for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
-        waiting = status.state.waiting if status.state else None
-        if waiting is not None and waiting.message:
-            return f"waits: {waiting.reason}: {cut(waiting.message, _MESSAGE_MAX)}"
-    return ""
 
 
 def none_running(p: Pass, known: Known) -> None:

@@ -140,6 +140,7 @@ def _run(
         after_interrupted_apply=after_interrupted_apply,
         first_apply=first_apply,
         unguarded=unguarded,
+        generation=p.obj.metadata.generation,
     )
 
 

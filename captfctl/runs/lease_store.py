@@ -36,10 +36,14 @@ class LeaseKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Whether a lease was acquired; else who holds it, empty when another was just faster."""
+    """Whether a lease was acquired; else who holds it, empty when another was just faster.
+
+    `ending`: the holder's Job is gone, and only its pod is still to go.
+    """
 
     acquired: bool
     holder: str = ""
+    ending: bool = False
 
 
 class LeaseStore:
@@ -77,7 +81,7 @@ class LeaseStore:
         holder = found.spec.holder_identity
         if holder != run.name:
             if not self.is_free(found):
-                return Taken(False, holder)
+                return Taken(False, holder, ending=_job_removed(found))
             log.info("lease %s of %s is taken over for %s", found.key, holder, run.name)
         wanted.metadata.resource_version = found.metadata.resource_version
         try:
@@ -127,11 +131,24 @@ class LeaseStore:
         if age > timedelta(seconds=lease.spec.lease_duration_seconds or _BACKSTOP_SECONDS):
             return True
         job = find(self._door, JOBS, namespace, holder)
-        if job is None and age <= MISSING_HOLDER:
+        if job is None and not _job_removed(lease) and age <= MISSING_HOLDER:
             return False
         if job is not None and not is_finished(job):
             return False
         return all(pod_ended(pod) for pod in labelled_pods(self._door, namespace, holder))
+
+    def job_removed(self, namespace: str, name: str, job: str) -> None:
+        """Note on the lease that its holder `job` is not about to be created. A failure is only
+        logged: a missing holder frees it."""
+        try:
+            lease = self.read(namespace, name)
+            if lease is not None and lease.spec.holder_identity == job:
+                lease.metadata.annotations[keys.LEASE_JOB_REMOVED] = keys.TRUE
+                self._door.update(LEASES, lease)
+        except (NotFound, Conflict):
+            return
+        except ApiError as error:
+            log.warning("lease %s/%s is held for a while yet: %s", namespace, name, error)
 
     def give_back(self, namespace: str, name: str, job: str) -> None:
         """Delete the lease if `job` holds it. A failure is only logged: the backstop frees it."""
@@ -150,6 +167,10 @@ class LeaseStore:
             return
         except ApiError as error:
             log.warning("lease %s/%s was not given back: %s", namespace, name, error)
+
+
+def _job_removed(lease: Lease) -> bool:
+    return keys.LEASE_JOB_REMOVED in lease.metadata.annotations
 
 
 def _moment(text: str) -> datetime | None:

@@ -120,6 +120,12 @@ class Leases:
         if subject.group and subject.kind == subject.group.leader:
             self._store.give_back(subject.namespace, subject.group.lease, job)
 
+    def job_removed(self, subject: Subject, job: str) -> None:
+        """The Job was deleted before it began: its leases are free once no pod of it is left."""
+        self._store.job_removed(subject.namespace, subject.run_lease, job)
+        if subject.group and subject.kind == subject.group.leader:
+            self._store.job_removed(subject.namespace, subject.group.lease, job)
+
     def read_run_lease(self, subject: Subject) -> Lease | None:
         """The subject's run lease, read live."""
         return self._store.read(subject.namespace, subject.run_lease)
@@ -136,7 +142,7 @@ class Leases:
 
 def _wait_for(taken: Taken, what: str) -> Wait:
     if taken.holder:
-        return Wait(WaitReason.RUN_LEASE, f"Job {taken.holder} holds {what}")
+        return Wait(WaitReason.RUN_LEASE, f"Job {taken.holder} holds {what}", short=taken.ending)
     return Wait(WaitReason.RUN_LEASE, f"another manager was first to take {what}")
 
 

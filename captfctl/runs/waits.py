@@ -7,7 +7,11 @@ from captfctl.model.reasons import WaitReason
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """No failure: the condition of the operation is Unknown with this reason, and no backoff."""
+    """No failure: the condition of the operation is Unknown with this reason, and no backoff.
+
+    `short`: it is over in seconds.
+    """
 
     reason: WaitReason
     message: str
+    short: bool = False

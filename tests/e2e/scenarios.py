@@ -492,3 +492,30 @@ def failed_apply(story: Story) -> bool:
         and condition.reason == "ApplyFailed"
         and story.cluster().status.active_job is None
     )
+
+
+def image_that_cannot_be_pulled_is_told_and_corrected(story: Story, right: str) -> None:
+    """The objects name an image that does not exist; `right` is one that does."""
+
+    def refused() -> bool:
+        found = story.condition("ApplyJobSucceeded")
+        return found is not None and found.reason == "ImagePullFailed"
+
+    story.create()
+    eventually(refused, lambda: f"the image is told: {story.explain()}", 20)
+    assert story.events("JobCannotStart")
+    (first,) = story.jobs(Op.APPLY)
+    patch = {"spec": {"source": {"image": right}}}
+    story.door.patch(TERRAFORM_CLUSTERS, NAME, story.namespace, patch)
+    story.wait_settled(60)
+    assert story.events("UnstartedJobReplaced")
+    assert first.metadata.uid not in [job.metadata.uid for job in story.jobs(Op.APPLY)]
+    assert story.state().resources > 0
+
+
+def object_without_its_image_is_deleted(story: Story) -> None:
+    """Nothing was ever created: nothing is waited for."""
+    story.create()
+    eventually(lambda: story.events("JobCannotStart"), lambda: f"told: {story.explain()}", 20)
+    story.door.delete(TERRAFORM_CLUSTERS, NAME, story.namespace)
+    eventually(story.gone, lambda: f"gone: {story.explain()}", 60)

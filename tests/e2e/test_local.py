@@ -120,6 +120,16 @@ def test_a_cluster_whose_module_never_worked_is_deleted_without_a_destroy(tmp_pa
         site.stop()
 
 
+@pytest.mark.parametrize("end", ["corrected", "deleted"])
+def test_an_image_that_cannot_be_pulled_stands_in_nobodys_way(site, end):
+    story = Story(site, f"image-{end}")
+    story.replace(IMAGE, "registry.example.com/missing/cluster:v1")
+    if end == "corrected":
+        scenarios.image_that_cannot_be_pulled_is_told_and_corrected(story, IMAGE)
+    else:
+        scenarios.object_without_its_image_is_deleted(story)
+
+
 def test_the_manager_writes_under_one_name(site):
     scenarios.manager_writes_under_one_name(Story(site, "owner"))
 

@@ -41,7 +41,6 @@ LATER = {
         "ReplicasManagedExternally",
         "ReplicasWrittenBack",
     ],
-    "Clusters of other providers, whose machines are ours": ["ClusterNotTerraform"],
     "machine templates": [
         "CapacityResolved",
         "CapacityNotDeclared",

@@ -15,7 +15,7 @@ from captfctl.runs.lag import Lag, check_lag
 from captfctl.runs.leases import Leases
 from captfctl.runs.reader import own_jobs
 from captfctl.runs.start import Started, Starter
-from captfctl.runs.stuck import find_stuck, remove_unstarted
+from captfctl.runs.stuck import Starting, remove_unstarted
 from captfctl.terraform.books.bookkeeping import BooksInput, keep_books
 from captfctl.terraform.job.work import has_run_secret
 from captfctl.terraform.state.records import read_records
@@ -69,7 +69,7 @@ def remove_if_stuck(world: World, door: Any, job: Job) -> None:
             settled = {"status": {"activeJob": None}}
             door.patch(TERRAFORM_CLUSTERS, "prod", NAMESPACE, settled, subresource="status")
 
-    found = find_stuck(door, world.clock.now(), job, provided=lambda: has_run_secret(door, job))
+    found = Starting(door, world.clock.now(), job).stuck(provided=lambda: has_run_secret(door, job))
     if found is not None:
         remove_unstarted(door, job, unlist)
 

@@ -14,7 +14,7 @@ from captfctl.model.terraform import JobPolicy
 from captfctl.runs.lease_store import LeaseStore
 from captfctl.runs.leases import Leases
 from tests.support.faults import HookedDoor
-from tests.support.runs import World, run_spec
+from tests.support.runs import NAMESPACE, World, run_spec
 
 
 def held(world: World) -> core.Lease:
@@ -76,6 +76,33 @@ def test_missing_holder_keeps_its_lease_for_a_minute(age, is_freed):
     assert free(world) is is_freed
     other = world.run(attempt=2)
     assert (world.acquire(other) is None) is is_freed
+
+
+@pytest.mark.parametrize("phase", ["Pending", "", "Failed"])
+def test_lease_of_a_removed_job_is_held_by_its_pods_only(phase):
+    world = World()
+    run = world.run()
+    world.acquire(run)
+    if phase:
+        job = world.add_job(run)
+        world.add_pod(job, phase=phase)
+        world.door.delete(JOBS, run.name, NAMESPACE)
+    assert not free(world)
+    world.leases.job_removed(world.owner, run.name)
+    assert free(world) is (phase != "Pending")
+    if phase == "Pending":
+        wait = world.acquire(world.run(attempt=2))
+        assert wait.short
+    else:
+        assert world.acquire(world.run(attempt=2)) is None
+        assert keys.LEASE_JOB_REMOVED not in held(world).metadata.annotations
+
+
+def test_lease_of_another_job_is_not_noted_as_one_of_a_removed_job():
+    world = World()
+    world.acquire(world.run())
+    world.leases.job_removed(world.owner, "captf-c-prod-apply-a9-000000")
+    assert not free(world)
 
 
 def test_finished_holder_keeps_its_lease_while_a_pod_of_it_is_ending():

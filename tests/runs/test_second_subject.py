@@ -34,7 +34,7 @@ from captfctl.runs.reader import DoorJobs, own_jobs
 from captfctl.runs.run import Run
 from captfctl.runs.slots import Slots
 from captfctl.runs.start import Deferred, Started, Starter
-from captfctl.runs.stuck import StuckKind, find_stuck, remove_unstarted
+from captfctl.runs.stuck import Starting, StuckKind, remove_unstarted
 from tests.support.clock import FakeClock
 from tests.support.faults import WRITES, Crash, HookedDoor, crashing_after
 
@@ -198,7 +198,7 @@ class World:
         def provided() -> bool:
             return find(door, SECRETS.metadata_only(), NAMESPACE, name) is not None
 
-        stuck = find_stuck(door, self.clock.now(), job, provided=provided)
+        stuck = Starting(door, self.clock.now(), job).stuck(provided=provided)
         if stuck is not None:
             assert stuck.kind is StuckKind.MISSING_PROVISION
             remove_unstarted(door, job, lambda: None)

@@ -9,7 +9,7 @@ from captfctl.cluster.errors import Conflict, Unavailable
 from captfctl.model import core, keys, names
 from captfctl.model.ops import Op
 from captfctl.model.resources import SECRETS
-from captfctl.runs.stuck import StuckKind, find_stuck, is_missing_image, remove_unstarted
+from captfctl.runs.stuck import Starting, StuckKind, is_missing_image, remove_unstarted
 from captfctl.terraform.job.pulling import image_instead, remaining_images
 from captfctl.terraform.job.work import has_run_secret
 from captfctl.terraform.state.records import (
@@ -30,7 +30,7 @@ def waiting(reason: str, message: str = "") -> core.ContainerState:
 
 def check(world: World, job: core.Job, door: Any = None):
     door = door or world.door
-    return find_stuck(door, world.clock.now(), job, provided=lambda: has_run_secret(door, job))
+    return Starting(door, world.clock.now(), job).stuck(provided=lambda: has_run_secret(door, job))
 
 
 def instead(world: World, job: core.Job, spec_image: str = IMAGE) -> str:

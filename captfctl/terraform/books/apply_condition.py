@@ -8,7 +8,7 @@ from captfctl.model.core import Pod
 from captfctl.model.meta import Condition
 from captfctl.model.ops import Op
 from captfctl.model.reasons import ApplyJobSucceeded, JobFailure, WaitReason
-from captfctl.runs.stuck import PULL_REASONS
+from captfctl.runs.stuck import pull_problem
 from captfctl.terraform.books.result_document import SUMMARY_MAX, source_state
 from captfctl.terraform.books.results import FinishedRun
 from runner import wire
@@ -32,19 +32,41 @@ def apply_condition(
 
     A wait is never kept: it is set again when it still lasts.
     """
-    kept = _kept(previous)
+    kept = _kept(previous, runs)
     run = deciding_run(runs)
     if run is None:
         return kept or ApplyJobSucceeded.NO_APPLY_YET.says("no apply has finished yet")
     if kept is not None and run.bookkept and names_job(kept.message, run.name):
         return kept
-    return _outcome(run, deleting=deleting)
+    pull = pull_failure(run, previous)
+    return pull or _outcome(run, deleting=deleting)
 
 
-def _kept(previous: Condition | None) -> ConditionValue | None:
+def _kept(previous: Condition | None, runs: Sequence[FinishedRun]) -> ConditionValue | None:
+    """An image that cannot be pulled is said again while that lasts; of a Job that has ended it is
+    the outcome."""
     if previous is None or previous.reason in list(WaitReason):
         return None
+    if previous.reason == JobFailure.IMAGE_PULL_FAILED and not any(
+        names_job(previous.message, run.name) for run in runs
+    ):
+        return None
     return ConditionValue.of(previous)
+
+
+def pull_failure(run: FinishedRun, before: Condition | None) -> ConditionValue | None:
+    """That a Job ended because its image could not be pulled; None when that is not known.
+
+    At the deadline the pod may be gone that showed it: then what was said `before` counts.
+    """
+    if run.ok or run.result is not None:
+        return None
+    if pull := pull_problem(run.pod):
+        return JobFailure.IMAGE_PULL_FAILED.says(f"Job {run.name}: {pull}")
+    said = before is not None and before.reason == JobFailure.IMAGE_PULL_FAILED
+    if before is None or not said or not run.deadline or not names_job(before.message, run.name):
+        return None
+    return JobFailure.IMAGE_PULL_FAILED.says(before.message)
 
 
 def names_job(message: str, job: str) -> bool:
@@ -70,9 +92,6 @@ def _outcome(run: FinishedRun, *, deleting: bool) -> ConditionValue:
 
 def failure(run: FinishedRun) -> ConditionValue:
     """A failed apply, destroy or plan."""
-    pull = pull_problem(run.pod)
-    if pull:
-        return JobFailure.IMAGE_PULL_FAILED.says(f"Job {run.name}: {pull}")
     if run.deadline:
         text = f"Job {run.name}: ended by its deadline{of_seconds(run)}"
         text += "; it is tried again at once" if run.interrupted else ""
@@ -143,14 +162,3 @@ def _changed(run: FinishedRun, *, deleting: bool) -> str:
 
 
 _NO_APPROVAL = "; the object is being deleted, so no approval is needed any more"
-
-
-def pull_problem(pod: Pod | None) -> str:
-    """What the kubelet says about an image that it could not get; empty when it did."""
-    if pod is None:
-        return ""
-    for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
-        waiting = status.state.waiting if status.state else None
-        if waiting and waiting.reason in PULL_REASONS:
-            return cut(f"image {status.image}: {waiting.reason}: {waiting.message}", SUMMARY_MAX)
-    return ""

@@ -7,9 +7,9 @@ from captfctl.model.conditions import TRUE, UNKNOWN, ConditionValue
 from captfctl.model.core import Job
 from captfctl.model.meta import Condition
 from captfctl.model.ops import Op
-from captfctl.model.reasons import DriftDetected, DriftJobSucceeded, JobFailure
+from captfctl.model.reasons import DriftDetected, DriftJobSucceeded
 from captfctl.model.terraform import DriftAction
-from captfctl.terraform.books.apply_condition import pull_problem
+from captfctl.terraform.books.apply_condition import pull_failure
 from captfctl.terraform.books.results import FinishedRun, op_of
 from captfctl.terraform.books.runs import Runs
 
@@ -52,9 +52,8 @@ def drift_job_condition(
         return DriftJobSucceeded.DRIFT_NOT_CHECKED.says("no check has finished yet")
     if run.ok:
         return DriftJobSucceeded.DRIFT_CHECKED.says(f"Job {run.name}")
-    pull = pull_problem(run.pod)
-    if pull:
-        return JobFailure.IMAGE_PULL_FAILED.says(f"Job {run.name}: {pull}")
+    if pull := pull_failure(run, previous):
+        return pull
     if run.deadline:
         return DriftJobSucceeded.DRIFT_JOB_DEADLINE_EXCEEDED.says(f"Job {run.name}")
     return DriftJobSucceeded.DRIFT_JOB_FAILED.says(f"Job {run.name}")

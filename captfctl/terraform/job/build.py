@@ -147,6 +147,7 @@ def _job_annotations(run: RunSpec) -> dict[str, str]:
         }
     if run.op not in _ANSWERS_PLAN and run.fallback_images:
         wanted[keys.IMAGE_FALLBACKS] = msgspec.json.encode(run.fallback_images).decode()
+    wanted[keys.GENERATION] = str(run.generation) if run.generation else ""
     present = {key: value for key, value in wanted.items() if value}
     if run.restore is not None:
         present[keys.RESTORE_SERIAL] = str(run.restore.serial)

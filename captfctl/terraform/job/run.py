@@ -37,9 +37,9 @@ class RunSpec:
     removes, `lock_to_remove` one that the start removes because there is no state. `unsaved` are
     the Secrets with a state that the run stores first (state.md: A state that a run could not
     store). `approval_hash` is set for a pool's apply that is guarded. `state_lock_version` is
-    filled in by the start. `extra_annotations` are a kind's own on its Jobs. `first_apply`: before
-    this apply there was neither a state nor a record. `unguarded`: a retry of that one, which may
-    replace what it left.
+    filled in by the start. `generation` is the object's. `extra_annotations` are a kind's own on
+    its Jobs. `first_apply`: before this apply there was neither a state nor a record. `unguarded`:
+    a retry of that one, which may replace what it left.
     """
 
     owner: Owner
@@ -69,6 +69,7 @@ class RunSpec:
     first_apply: bool = False
     unguarded: bool = False
     state_lock_version: str = ""
+    generation: int = 0
     extra_annotations: Mapping[str, str] = field(default_factory=dict)
 
     @property
