@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import Annotated, Any, get_type_hints
 
 from captfctl.errors import InputError
+from captfctl.model.kinds import CLUSTER, MACHINE
 
 START_PATIENCE = timedelta(seconds=18)
 """Long enough for most API servers that are started again. A leader ends sooner when it cannot
@@ -24,6 +25,13 @@ _COMPONENT = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
 _IMAGE = re.compile(
     rf"(?:[a-zA-Z0-9][a-zA-Z0-9.-]*(?::[0-9]+)?/)?{_COMPONENT}(?:/{_COMPONENT})*"
     r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@[a-z0-9]+:[0-9a-fA-F]{32,})?"
+)
+
+
+_CONCURRENCIES = (
+    "terraformcluster_concurrency",
+    "terraformmachine_concurrency",
+    "terraformclusteridentity_concurrency",
 )
 
 
@@ -157,6 +165,14 @@ class ManagerSettings(PassSettings):
             "N",
         ),
     ] = 10
+    terraformmachine_concurrency: Annotated[
+        int,
+        Flag(
+            "TerraformMachines reconciled at a time.",
+            "a pass mostly waits for the API server, so that more would hardly be faster",
+            "N",
+        ),
+    ] = 10
     terraformclusteridentity_concurrency: Annotated[
         int,
         Flag(
@@ -231,6 +247,14 @@ class ManagerSettings(PassSettings):
     identity: str = "captf-manager"
     start_patience: timedelta = field(default=START_PATIENCE)
 
+    @property
+    def concurrency(self) -> dict[str, int]:
+        """How many objects of each kind are reconciled at a time."""
+        return {
+            CLUSTER.name: self.terraformcluster_concurrency,
+            MACHINE.name: self.terraformmachine_concurrency,
+        }
+
     def validate(self) -> None:
         """Raises one `InputError` that names every flag that cannot be used."""
         problems = list(self._problems())
@@ -242,7 +266,7 @@ class ManagerSettings(PassSettings):
 
     def _problems(self) -> Iterator[str]:
         yield from self._image_problems()
-        for name in ("terraformcluster_concurrency", "terraformclusteridentity_concurrency"):
+        for name in _CONCURRENCIES:
             if getattr(self, name) < 1:
                 yield f"{flag_name(name)} must be at least 1"
         for name in ("max_active_jobs", "cluster_max_active_jobs"):

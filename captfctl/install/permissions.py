@@ -48,9 +48,9 @@ class Permission:
         )
 
 
-OBJECTS = ("terraformclusters",)
+OBJECTS = ("terraformclusters", "terraformmachines")
 IDENTITIES = ("terraformclusteridentities",)
-DEPENDENTS = ("terraformmachines", "terraformmachinepools")
+DEPENDENTS = ("terraformmachinepools",)
 
 MANAGER = (
     Permission("", ("configmaps",), READ, "user variables from labelled ConfigMaps"),
@@ -85,6 +85,12 @@ MANAGER = (
     Permission("batch", ("jobs/finalizers",), ("update",), "run Secrets owned by their Job"),
     Permission(CAPI, ("clusters",), READ, "what an infrastructure object belongs to"),
     Permission(
+        CAPI,
+        ("machines",),
+        ("get", "list", "patch", "watch"),
+        "what a machine belongs to, and the mark that asks for its replacement",
+    ),
+    Permission(
         "coordination.k8s.io",
         ("leases",),
         ("create", "delete", "get", "list", "update", "watch"),
@@ -108,7 +114,7 @@ MANAGER = (
         INFRASTRUCTURE,
         DEPENDENTS,
         ("list", "watch"),
-        "machines and pools that a cluster's deletion waits for",
+        "pools that a cluster's deletion waits for",
     ),
     Permission(
         INFRASTRUCTURE,

@@ -11,10 +11,10 @@ from captfctl.cluster.door import Door
 from captfctl.cluster.errors import ApiError, Forbidden, NotFound
 from captfctl.controller import Informer
 from captfctl.model import keys, names
-from captfctl.model.capi import Cluster
+from captfctl.model.capi import Cluster, Machine
 from captfctl.model.core import Job, Lease, RoleBinding, ServiceAccount
 from captfctl.model.identity import TerraformClusterIdentity
-from captfctl.model.kinds import CLUSTER
+from captfctl.model.kinds import CLUSTER, MACHINE
 from captfctl.model.meta import ApiObject, PartialObject
 from captfctl.model.owner import Owner
 from captfctl.model.resource import Resource
@@ -23,6 +23,7 @@ from captfctl.model.resources import (
     CONFIG_MAPS,
     JOBS,
     LEASES,
+    MACHINES,
     NAMESPACES,
     ROLE_BINDINGS,
     SECRETS,
@@ -110,9 +111,16 @@ def _identity_index(obj: TerraformCluster) -> Iterable[str]:
     return {ref.name for ref in refs if ref is not None and ref.kind != "Secret"}
 
 
-def local_secrets(obj: TerraformCluster) -> Iterable[str]:
+def _own_identity_index(obj: TerraformObject) -> Iterable[str]:
+    ref = obj.spec.identity_ref
+    return (ref.name,) if ref is not None and ref.kind is not IdentityKind.SECRET else ()
+
+
+def local_secrets(obj: TerraformObject) -> Iterable[str]:
     """The Secrets of its namespace that an object names as identities."""
-    refs = [obj.spec.identity_ref, obj.spec.defaults.identity_ref if obj.spec.defaults else None]
+    refs = [obj.spec.identity_ref]
+    if isinstance(obj, TerraformCluster) and obj.spec.defaults:
+        refs.append(obj.spec.defaults.identity_ref)
     return {
         f"{obj.metadata.namespace}/{ref.name}"
         for ref in refs
@@ -120,7 +128,7 @@ def local_secrets(obj: TerraformCluster) -> Iterable[str]:
     }
 
 
-def _variables_index(obj: TerraformCluster) -> Iterable[str]:
+def _variables_index(obj: TerraformObject) -> Iterable[str]:
     found = set()
     for source in obj.spec.variables_from:
         if source.secret_ref is not None:
@@ -152,8 +160,23 @@ class Caches:
             },
             resync=True,
         )
-        self.own = {CLUSTER.name: self.clusters}
         self.capi_clusters = self._informer(CLUSTERS)
+        self.own = {CLUSTER.name: self.clusters}
+        self.owners = {CLUSTER.name: self.capi_clusters}
+        if self._served(TERRAFORM_MACHINES):
+            self.own[MACHINE.name] = self._informer(
+                TERRAFORM_MACHINES,
+                labels=kept,
+                indexes={
+                    BY_CLUSTER: _cluster_index,
+                    BY_IDENTITY: _own_identity_index,
+                    BY_LABEL: _label_index,
+                    BY_LOCAL_SECRET: local_secrets,
+                    BY_VARIABLES: _variables_index,
+                },
+                resync=True,
+            )
+            self.owners[MACHINE.name] = self._informer(MACHINES)
         self.jobs = self._informer(
             JOBS,
             labels=_MANAGED,
@@ -182,7 +205,7 @@ class Caches:
         self.namespaces = self._informer(NAMESPACES.metadata_only(), everywhere=True)
         self.identities = self._informer(TERRAFORM_CLUSTER_IDENTITIES, everywhere=True, resync=True)
         self.dependents = [
-            self._informer(resource)
+            self._informer(resource.metadata_only())
             for resource in (TERRAFORM_MACHINES, TERRAFORM_MACHINE_POOLS)
             if self._served(resource)
         ]
@@ -315,6 +338,13 @@ class InformerReader:
 
     def cluster(self, namespace: str, name: str) -> Cluster | None:
         return self._caches.capi_clusters.get(namespace, name)
+
+    def machine(self, namespace: str, name: str) -> Machine | None:
+        return self._caches.owners[MACHINE.name].get(namespace, name)
+
+    def labelled_clusters(self, namespace: str, cluster: str) -> Sequence[TerraformCluster]:
+        value = f"{namespace}/{names.label_value(cluster)}"
+        return self._caches.clusters.by_index(BY_CLUSTER, value)
 
     def service_account(self, namespace: str, name: str) -> ServiceAccount | None:
         return self._caches.service_accounts.get(namespace, name)

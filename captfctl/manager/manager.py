@@ -4,6 +4,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable
+from functools import partial
 
 from prometheus_client import CollectorRegistry
 
@@ -18,14 +19,10 @@ from captfctl.manager.events import QueuedRecorder
 from captfctl.manager.identity import IdentityReconciler
 from captfctl.manager.metrics import PrometheusMetrics
 from captfctl.manager.sweeper import Sweeper
-from captfctl.manager.watches import (
-    connect_clusters,
-    connect_identities,
-    connect_pods,
-    connect_slots,
-)
+from captfctl.manager.watches import connect, connect_identities, connect_pods, connect_slots
 from captfctl.manager.work_metrics import NamedQueueMetrics, WorkMetrics
-from captfctl.model.kinds import CLUSTER
+from captfctl.model.kinds import KINDS
+from captfctl.model.resources import TERRAFORM_CLUSTER_IDENTITIES
 from captfctl.reconcile import Env, reconcile, release_pods
 from captfctl.runs.slots import SlotOwner, Slots
 from captfctl.serving.http import HttpServer
@@ -38,9 +35,8 @@ LEASE_NAME = "controller-leader-election-captf"
 GRACEFUL_SHUTDOWN = 20.0
 """Seconds that workers get to finish their passes."""
 
-CLUSTERS = "terraformcluster"
-IDENTITIES = "terraformclusteridentity"
-PODS = "pod"
+IDENTITIES = TERRAFORM_CLUSTER_IDENTITIES.kind
+PODS = "Pod"
 _POD_WORKERS = 2
 
 log = logging.getLogger(__name__)
@@ -72,7 +68,7 @@ class Manager:
         self._reader = InformerReader(self._caches)
         self._slots = Slots(door, self._reader, clock, settings.max_active_jobs, self._call)
         self._controllers = self._make_controllers()
-        self._sweeper = Sweeper(door, settings, clock, self._controllers[-1].queue.add)
+        self._sweeper = Sweeper(door, settings, clock, self._controllers[PODS].queue.add)
         self._servers = self._make_servers()
         self._elector = self._make_elector() if settings.leader_elect else None
         self._ended = threading.Event()
@@ -138,12 +134,13 @@ class Manager:
         return max(least, until - self._clock.monotonic())
 
     def _stop_workers(self, until: float) -> bool:
-        for controller in self._controllers:
+        for controller in self._controllers.values():
             controller.queue.shut_down()  # all at once: each then has the whole time
-        ended = [controller.stop(self._left(until)) for controller in self._controllers]
+        ended = [controller.stop(self._left(until)) for controller in self._controllers.values()]
         return all(ended)
 
-    def _make_controllers(self) -> list[Controller[Key]]:
+    def _make_controllers(self) -> dict[str, Controller[Key]]:
+        """By kind."""
         env = Env(
             door=self._door,
             cache=self._reader,
@@ -156,24 +153,24 @@ class Manager:
         )
         identities = IdentityReconciler(self._door, self._caches, self._clock, self._recorder)
 
-        def cluster(key: Key) -> Result:
-            return reconcile(CLUSTER, key, env)
-
         def pods(key: Key) -> Result:
             return release_pods(self._door, key, self._clock.now())
 
-        return [
-            self._controller(CLUSTERS, cluster, self.settings.terraformcluster_concurrency),
-            self._controller(
-                IDENTITIES, identities, self.settings.terraformclusteridentity_concurrency
-            ),
-            self._controller(PODS, pods, _POD_WORKERS),
-        ]
+        made = {
+            kind: self._controller(kind.lower(), partial(reconcile, KINDS[kind], env=env), workers)
+            for kind, workers in self.settings.concurrency.items()
+            if kind in self._caches.own
+        }
+        made[IDENTITIES] = self._controller(
+            IDENTITIES.lower(), identities, self.settings.terraformclusteridentity_concurrency
+        )
+        made[PODS] = self._controller(PODS.lower(), pods, _POD_WORKERS)
+        return made
 
     def _call(self, owner: SlotOwner) -> None:
         """A Job slot is kept for this object: it stands idle until the object's next pass."""
-        clusters, *_ = self._controllers
-        clusters.queue.add((owner.namespace, owner.name), urgent=True)
+        queue = self._controllers[owner.kind].queue
+        queue.add((owner.namespace, owner.name), urgent=True)
 
     def _controller(self, name: str, reconcile: _Reconcile, workers: int) -> Controller[Key]:
         queue: WorkQueue[Key] = WorkQueue(self._clock, metrics=NamedQueueMetrics(self._work, name))
@@ -218,12 +215,12 @@ class Manager:
         while not self._caches.synced:
             if self._clock.wait(self._ended, 0.05):
                 return
-        clusters, identities, pods = self._controllers
-        connect_clusters(self._caches, clusters.queue)
-        connect_identities(self._caches, identities.queue)
+        for kind in self._caches.own:
+            connect(self._caches, KINDS[kind], self._controllers[kind].queue)
+        connect_identities(self._caches, self._controllers[IDENTITIES].queue)
         connect_slots(self._caches, self._slots)
-        connect_pods(self._caches, pods.queue)
-        for controller in self._controllers:
+        connect_pods(self._caches, self._controllers[PODS].queue)
+        for controller in self._controllers.values():
             controller.start()
         self._sweeper.start()
         log.info("controllers started")
@@ -234,7 +231,7 @@ class Manager:
             why="the Lease could not be renewed in time",
             do="start the manager again; it takes part in the election",
         )
-        for controller in self._controllers:
+        for controller in self._controllers.values():
             controller.queue.shut_down()
         self._ended.set()
 

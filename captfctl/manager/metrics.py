@@ -133,6 +133,9 @@ class PrometheusMetrics:
             "captf_lease_waits", "Waits for a lease or a Job slot.", "kind", "reason"
         )
         self._denied = counter("captf_identity_denied", "Refused identities.", "reason")
+        self._remediations = counter(
+            "captf_remediation_requests", "Machines marked for replacement, and unmarked.", "action"
+        )
         self._hashes = counter(
             "captf_inputs_hash_changes", "Applies and plans started for changed inputs.", "kind"
         )
@@ -190,6 +193,9 @@ class PrometheusMetrics:
 
     def inputs_changed(self, kind: str) -> None:
         self._hashes.labels(kind).inc()
+
+    def remediation(self, action: str) -> None:
+        self._remediations.labels(action).inc()
 
     def force_unlocked(self, kind: str) -> None:
         self._unlocks.labels(kind).inc()

@@ -6,79 +6,117 @@ from typing import Any
 from captfctl.controller import Handler, Informer, WorkQueue
 from captfctl.manager.caches import (
     BY_CLUSTER,
+    BY_COPY,
     BY_IDENTITY,
     BY_LABEL,
     BY_VARIABLES,
     Caches,
     local_secrets,
 )
-from captfctl.model import keys
-from captfctl.model.capi import Cluster
+from captfctl.model import keys, names
+from captfctl.model.capi import Cluster, Machine
 from captfctl.model.core import Job
 from captfctl.model.identity import TerraformClusterIdentity
-from captfctl.model.kinds import CLUSTER, INFRASTRUCTURE
+from captfctl.model.kinds import INFRASTRUCTURE, Kind
 from captfctl.model.meta import ApiObject
-from captfctl.model.terraform import TerraformCluster
+from captfctl.model.terraform import TerraformCluster, TerraformObject
 from captfctl.runs.jobs import is_bookkept, is_finished
 from captfctl.runs.slots import Slots
 
 Key = tuple[str, str]
-KIND = CLUSTER.name
 
 
-def connect_clusters(caches: Caches, queue: WorkQueue[Key]) -> None:
-    """Everything that wakes a `TerraformCluster`."""
+def connect(caches: Caches, kind: Kind, queue: WorkQueue[Key]) -> None:
+    """Everything that wakes an object of a kind."""
+    own = caches.own[kind.name]
 
     def wake(found: Iterable[Key]) -> None:
         for key in found:
             # With a watch filter or a namespace, some of the objects are another manager's.
-            if key in caches.clusters:
+            if key in own:
                 queue.add(key)
 
     def wakes(mapping: Callable[[Any], Iterable[Key]]) -> Callable[[Any], None]:
         return lambda obj: wake(mapping(obj))
 
     def indexed(index: str, value: str) -> Iterable[Key]:
-        return caches.clusters.keys_by_index(index, value)
+        return own.keys_by_index(index, value)
 
-    _own(caches.clusters, queue)
-    _asked_for(caches.clusters, queue)
-    caches.capi_clusters.add_handler(
-        Handler(
-            on_add=wakes(_referenced),
-            on_update=lambda old, new: wake(_referenced(new)) if _concerns(old, new) else None,
-            on_delete=wakes(_referenced),
-        )
+    _own(own, queue)
+    _asked_for(own, queue)
+    referenced = wakes(lambda owner: _referenced(kind, owner))
+    _when_it_matters(caches.owners[kind.name], referenced)
+    _any_change(caches.jobs, wakes(lambda job: _controlled(kind, job)))
+    _any_change(
+        caches.secrets, wakes(lambda secret: _secret_users(kind, own, secret)), mirrors=False
     )
-    _any_change(caches.jobs, wakes(_controller))
-    _any_change(caches.secrets, wakes(_secret_users(indexed)), mirrors=False)
-    caches.identities.add_handler(
-        Handler(
-            on_add=wakes(lambda obj: indexed(BY_IDENTITY, obj.metadata.name)),
-            on_update=lambda old, new: (
-                wake(indexed(BY_IDENTITY, new.metadata.name))
-                if _credentials_changed(old, new)
-                else None
-            ),
-            on_delete=wakes(lambda obj: indexed(BY_IDENTITY, obj.metadata.name)),
-        )
-    )
+    _when_credentials_change(caches, kind, wake)
     caches.namespaces.add_handler(
         Handler(
             on_update=lambda old, new: (
-                wake(caches.clusters.keys(new.metadata.name))
+                wake(own.keys(new.metadata.name))
                 if old.metadata.labels != new.metadata.labels
                 else None
             )
         )
     )
-    for kind, informer in (
+    for source, informer in (
         ("Secret", caches.variable_secrets),
         ("ConfigMap", caches.variable_maps),
     ):
-        _any_change(informer, wakes(_variables_users(indexed, kind)))
-    for informer in caches.dependents:
-        informer.add_handler(Handler(on_delete=wakes(lambda obj: _siblings(indexed, obj))))
+        _any_change(informer, wakes(_variables_users(indexed, source)))
+    siblings = wakes(lambda obj: _siblings(indexed, obj))
+    if kind.leads:
+        for informer in caches.dependents:
+            informer.add_handler(Handler(on_delete=siblings))
+        return
+    _when_it_matters(caches.capi_clusters, wakes(lambda obj: _members(indexed, obj)))
+    caches.clusters.add_handler(
+        Handler(on_add=siblings, on_update=lambda old, new: _inherited(siblings, old, new))
+    )
+
+
+def _when_it_matters(owners: Informer[Any], wake: Callable[[Any], None]) -> None:
+    """What objects depend on of those of Cluster API; they change often without it."""
+    owners.add_handler(
+        Handler(
+            on_add=wake,
+            on_update=lambda old, new: (
+                wake(new) if _depended_on(old) != _depended_on(new) else None
+            ),
+            on_delete=wake,
+        )
+    )
+
+
+def _when_credentials_change(
+    caches: Caches, kind: Kind, wake: Callable[[Iterable[Key]], None]
+) -> None:
+    """Objects that name the identity, and those that have a copy of it because they inherit it."""
+
+    def users(identity: TerraformClusterIdentity) -> Iterable[Key]:
+        name = identity.metadata.name
+        yield from caches.own[kind.name].keys_by_index(BY_IDENTITY, name)
+        if not kind.leads:
+            for copy in caches.secrets.by_index(BY_COPY, name):
+                yield from _secret_users(kind, caches.own[kind.name], copy)
+
+    caches.identities.add_handler(
+        Handler(
+            on_add=lambda obj: wake(users(obj)),
+            on_update=lambda old, new: wake(users(new)) if _credentials_changed(old, new) else None,
+            on_delete=lambda obj: wake(users(obj)),
+        )
+    )
+
+
+def _inherited(
+    siblings: Callable[[Any], None], old: TerraformCluster, new: TerraformCluster
+) -> None:
+    """What the machines of a cluster take from it: its spec, and that it is provisioned."""
+    before = old.metadata.generation, old.status.initialization
+    if before != (new.metadata.generation, new.status.initialization):
+        siblings(new)
 
 
 def connect_slots(caches: Caches, slots: Slots) -> None:
@@ -102,7 +140,7 @@ def connect_identities(caches: Caches, queue: WorkQueue[Key]) -> None:
         if meta.labels.get(keys.MIRRORED) == keys.TRUE and key in caches.identities:
             queue.add(key)
 
-    def wake_local(user: TerraformCluster) -> None:
+    def wake_local(user: TerraformObject) -> None:
         for text in local_secrets(user):
             namespace, _, name = text.partition("/")
             queue.add((namespace, name))
@@ -110,9 +148,8 @@ def connect_identities(caches: Caches, queue: WorkQueue[Key]) -> None:
     _own(caches.identities, queue)
     _any_change(caches.secrets, wake)
     _own(caches.local_secrets, queue)
-    caches.clusters.add_handler(
-        Handler(on_update=lambda old, _: wake_local(old), on_delete=wake_local)
-    )
+    for own in caches.own.values():
+        own.add_handler(Handler(on_update=lambda old, _: wake_local(old), on_delete=wake_local))
 
 
 def connect_pods(caches: Caches, queue: WorkQueue[Key]) -> None:
@@ -173,28 +210,31 @@ def _any_change(
     )
 
 
-def _referenced(cluster: Cluster) -> list[Key]:
-    ref = cluster.spec.infrastructure_ref
-    if ref is None or (ref.api_group, ref.kind) != (INFRASTRUCTURE, KIND):
+def _referenced(kind: Kind, owner: Cluster | Machine) -> list[Key]:
+    ref = owner.spec.infrastructure_ref
+    if ref is None or (ref.api_group, ref.kind) != (INFRASTRUCTURE, kind.name):
         return []
-    return [(cluster.metadata.namespace, ref.name)]
+    return [(owner.metadata.namespace, ref.name)]
 
 
-def _concerns(old: Cluster, new: Cluster) -> bool:
-    """What of a Cluster an object depends on."""
-    return _depended_on(old) != _depended_on(new)
-
-
-def _depended_on(cluster: Cluster) -> tuple[object, ...]:
-    spec, started = cluster.spec, cluster.status.initialization
+def _depended_on(owner: Cluster | Machine) -> tuple[object, ...]:
+    """What of its owner an object depends on."""
+    if isinstance(owner, Machine):
+        return owner.spec, owner.deleting, owner.metadata.labels, owner.metadata.annotations
+    spec, started = owner.spec, owner.status.initialization
     return (
         spec.paused,
-        started.control_plane_initialized if started else None,
+        started,
         spec.topology.version if spec.topology else "",
         spec.control_plane_endpoint,
         spec.cluster_network,
         spec.infrastructure_ref,
     )
+
+
+def _members(indexed: Callable[[str, str], Iterable[Key]], cluster: Cluster) -> Iterable[Key]:
+    meta = cluster.metadata
+    return indexed(BY_CLUSTER, f"{meta.namespace}/{names.label_value(meta.name)}")
 
 
 def _credentials_changed(old: TerraformClusterIdentity, new: TerraformClusterIdentity) -> bool:
@@ -203,9 +243,9 @@ def _credentials_changed(old: TerraformClusterIdentity, new: TerraformClusterIde
     return before != (new.metadata.generation, new.status.secret_version)
 
 
-def _controller(job: Job) -> list[Key]:
+def _controlled(kind: Kind, job: Job) -> list[Key]:
     owner = job.metadata.controller
-    if owner is None or owner.kind != KIND:
+    if owner is None or owner.kind != kind.name:
         return []
     return [(job.metadata.namespace, owner.name)]
 
@@ -213,19 +253,15 @@ def _controller(job: Job) -> list[Key]:
 _STATES = frozenset({keys.TFSTATE, keys.UNSAVED_STATE})
 
 
-def _secret_users(
-    indexed: Callable[[str, str], Iterable[Key]],
-) -> Callable[[ApiObject], Iterable[Key]]:
-    def users(secret: ApiObject) -> Iterable[Key]:
-        """The owners; of a state that nobody owns yet, the object whose labels it carries."""
-        meta = secret.metadata
-        owners = [(meta.namespace, ref.name) for ref in meta.owner_references if ref.kind == KIND]
-        state = not _STATES.isdisjoint(meta.labels)
-        if owners or not state or meta.labels.get(keys.OWNER_KIND) != KIND:
-            return owners
-        return indexed(BY_LABEL, f"{meta.namespace}/{meta.labels.get(keys.OWNER_NAME, '')}")
-
-    return users
+def _secret_users(kind: Kind, own: Informer[Any], secret: ApiObject) -> Iterable[Key]:
+    """The owners; of a state that nobody owns yet, the object whose labels it carries."""
+    meta = secret.metadata
+    owners = [(meta.namespace, ref.name) for ref in meta.owner_references if ref.kind == kind.name]
+    state = not _STATES.isdisjoint(meta.labels)
+    if owners or not state or meta.labels.get(keys.OWNER_KIND) != kind.name:
+        return owners
+    name = meta.labels.get(keys.OWNER_NAME, "")
+    return own.keys_by_index(BY_LABEL, f"{meta.namespace}/{name}")
 
 
 def _variables_users(
@@ -239,6 +275,7 @@ def _variables_users(
 
 
 def _siblings(indexed: Callable[[str, str], Iterable[Key]], obj: ApiObject) -> Iterable[Key]:
-    """The clusters that a deleted machine or pool may have blocked."""
+    """The objects of the same Cluster: those that a deleted machine may have blocked, or that take
+    something from a changed cluster."""
     label = obj.metadata.labels.get(keys.CLUSTER_NAME, "")
     return indexed(BY_CLUSTER, f"{obj.metadata.namespace}/{label}") if label else []

@@ -10,7 +10,11 @@ from typing import Any
 import msgspec
 
 from captfctl.model.resource import Document, Resource
-from captfctl.model.resources import TERRAFORM_CLUSTER_IDENTITIES, TERRAFORM_CLUSTERS
+from captfctl.model.resources import (
+    TERRAFORM_CLUSTER_IDENTITIES,
+    TERRAFORM_CLUSTERS,
+    TERRAFORM_MACHINES,
+)
 from captfctl.model.schema import Schema, schema_of
 
 CONTRACT_LABEL = "cluster.x-k8s.io/v1beta2"
@@ -48,6 +52,11 @@ def condition_column(kind: str, *, wide: bool = False) -> Column:
     """A column with the status of a condition."""
     path = f'.status.conditions[?(@.type=="{kind}")].status'
     return Column(name=kind, path=path, wide=wide)
+
+
+def owner_column(kind: str) -> Column:
+    """A column with the name of the owner of a kind of Cluster API."""
+    return Column(name=kind, path=f'.metadata.ownerReferences[?(@.kind=="{kind}")].name')
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,6 +124,21 @@ DEFINITIONS: tuple[Definition, ...] = (
             condition_column("Ready"),
             PROVISIONED,
             Column(name="Endpoint", path=".spec.controlPlaneEndpoint.host"),
+            IMAGE,
+            condition_column("InputsApplied", wide=True),
+            AGE,
+        ),
+    ),
+    Definition(
+        resource=TERRAFORM_MACHINES,
+        short_names=("tfm",),
+        labels=_LABELS,
+        columns=(
+            CLUSTER,
+            owner_column("Machine"),
+            condition_column("Ready"),
+            PROVISIONED,
+            Column(name="ProviderID", path=".spec.providerID"),
             IMAGE,
             condition_column("InputsApplied", wide=True),
             AGE,

@@ -124,6 +124,8 @@ class EventReason(StrEnum):
     PAUSED = _normal("Paused", Action.RECONCILE, "The object is paused: no Job starts.")
     RESUMED = _normal("Resumed", Action.RECONCILE, "The object is no longer paused.")
     PROVISIONED = _normal("Provisioned", Action.RECONCILE, "The infrastructure is provisioned.")
+    PROVIDER_ID_SET = _normal("ProviderIDSet", Action.RECONCILE,
+        "The module's provider id was written to the spec.")
     CONTROL_PLANE_ENDPOINT_SET = _normal("ControlPlaneEndpointSet", Action.RECONCILE,
         "The module's endpoint was written to the spec.")
     FAILURE_DOMAINS_CHANGED = _normal("FailureDomainsChanged", Action.RECONCILE,
@@ -160,6 +162,10 @@ class EventReason(StrEnum):
         "The infrastructure is again as it was applied.")
     DRIFT_REMEDIATION_STARTED = _normal("DriftRemediationStarted", Action.REMEDIATE,
         "An apply corrects the drift that was found.")
+    REMEDIATION_REQUESTED = _warning("RemediationRequested", Action.REMEDIATE,
+        "The Machine was marked for replacement, as its infrastructure is not healthy.")
+    REMEDIATION_WITHDRAWN = _normal("RemediationWithdrawn", Action.REMEDIATE,
+        "The mark for replacement was taken off the Machine, which is healthy again.")
     INSTANCE_HEALTHY = _normal("InstanceHealthy", Action.RECONCILE,
         "The infrastructure became healthy.")
     INSTANCE_UNHEALTHY = _warning("InstanceUnhealthy", Action.RECONCILE,

@@ -5,8 +5,21 @@ outputs; the linter checks modules against the same rows.
 """
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from captfctl.model.kinds import Role
+
+
+class HealthState(StrEnum):
+    """What a module can report of its infrastructure."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    DEGRADED = "degraded"
+    STOPPED = "stopped"
+    TERMINATED = "terminated"
+    UNKNOWN = "unknown"
+
 
 _ALL = frozenset(Role)
 _CLUSTER = frozenset({Role.CLUSTER})

@@ -56,9 +56,9 @@ class Kind:
         """What keeps a deleted object until its infrastructure is gone."""
         return f"{self.name.lower()}.{INFRASTRUCTURE}"
 
-    def resource(self, holds: type[T], *, partial: bool = False) -> Resource[T]:
+    def resource(self, holds: type[T]) -> Resource[T]:
         """Where its objects are served, as structs of type `holds`."""
-        return Resource(INFRASTRUCTURE, VERSION, self.name, self.plural, True, holds, partial)
+        return Resource(INFRASTRUCTURE, VERSION, self.name, self.plural, True, holds)
 
 
 CLUSTER = Kind("TerraformCluster", "terraformclusters", "c", Role.CLUSTER, "Cluster", leads=True)

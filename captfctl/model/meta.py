@@ -24,6 +24,11 @@ def parse_time(text: str) -> datetime | None:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
+def seconds_stamp(moment: datetime | None) -> str:
+    """RFC 3339 in UTC, whole seconds; empty for never."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if moment else ""
+
+
 def whole_seconds(moment: datetime) -> datetime:
     """`metav1.Time` keeps no fractions; cut them before comparing with what a server returned."""
     return moment.replace(microsecond=0)

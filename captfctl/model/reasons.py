@@ -147,12 +147,27 @@ class DependenciesReady(Reason, types=(Type.DEPENDENCIES_READY,)):
     WAITING_FOR_OWNER = _Row(UNKNOWN, "WaitingForOwner", WAITS,
         "Cluster API has not set the owner reference yet.",
         "If it lasts: let infrastructureRef of a Cluster name this object.")
+    WAITING_FOR_OWNER_MACHINE = _Row(FALSE, "WaitingForOwnerMachine", WAITS,
+        "Only the control plane owns the object so far, no Machine.",
+        "If it lasts: let infrastructureRef of a Machine name this object.")
     OWNER_NOT_FOUND = _Row(FALSE, "OwnerNotFound", PERSON,
-        "The Cluster that owns the object does not exist.",
-        "Delete the object if its Cluster will not return; its infrastructure is destroyed.")
+        "The object of Cluster API that owns this one does not exist.",
+        "Delete the object if its owner will not return; its infrastructure is destroyed.")
     OWNER_MISMATCH = _Row(FALSE, "OwnerMismatch", PERSON,
-        "The Cluster that owns the object does not refer to it.",
-        "Correct the Cluster's infrastructureRef, or the object's label or owner reference.")
+        "The object of Cluster API that owns this one does not refer to it.",
+        "Correct the owner's infrastructureRef, or the object's label or owner reference.")
+    CLUSTER_NOT_TERRAFORM = _Row(FALSE, "ClusterNotTerraform", PERSON,
+        "The Cluster's infrastructure is not a TerraformCluster.",
+        "Use this kind of object only in a Cluster whose infrastructureRef is a TerraformCluster.")
+    WAITING_FOR_CLUSTER_INFRASTRUCTURE = _Row(UNKNOWN, "WaitingForClusterInfrastructure", WAITS,
+        "The infrastructure of the Cluster is not provisioned yet.",
+        "If it lasts: look at the conditions of the TerraformCluster.")
+    WAITING_FOR_CLUSTER_EXPORTS = _Row(UNKNOWN, "WaitingForClusterExports", WAITS,
+        "The cluster's state or its output `exports` cannot be used yet.",
+        "If it lasts: look at StateReadable and OutputsValid of the TerraformCluster.")
+    WAITING_FOR_BOOTSTRAP_DATA = _Row(UNKNOWN, "WaitingForBootstrapData", WAITS,
+        "There is no bootstrap data yet.",
+        "If it lasts: look at the bootstrap configuration of the owner.")
     VARIABLES_SOURCE_NOT_FOUND = _Row(FALSE, "VariablesSourceNotFound", PERSON,
         "A Secret or ConfigMap of spec.variablesFrom is missing or not labelled for it.",
         "Create it with the label captf.io/variables=true, or mark the reference optional.")
@@ -366,6 +381,12 @@ class OutputsValid(Reason, types=(Type.OUTPUTS_VALID,), event=EventReason.OUTPUT
     OUTPUTS_INVALID = _Row(FALSE, "OutputsInvalid", PERSON,
         "Outputs have a wrong type, shape or value.",
         "Correct the outputs in the module and publish it.", metric="OutputsInvalid")
+    FAILURE_DOMAIN_MISMATCH = _Row(FALSE, "FailureDomainMismatch", PERSON,
+        "The machine is not in the failure domain that its Machine asks for.",
+        "Correct the module, then replace the Machine.", metric="FailureDomainMismatch")
+    PROVIDER_ID_CHANGED = _Row(FALSE, "ProviderIDChanged", PERSON,
+        "The module reports another provider id than before.",
+        "Delete the Machine, so that it is replaced.", metric="ProviderIDChanged")
 
 
 class InfrastructureHealthy(Reason, types=(Type.INFRASTRUCTURE_HEALTHY,)):
@@ -389,6 +410,8 @@ class InfrastructureHealthy(Reason, types=(Type.INFRASTRUCTURE_HEALTHY,)):
     INSTANCE_TERMINATED = _Row(FALSE, "InstanceTerminated", PERSON,
         "It does not exist any more.",
         "Find out who removed it; the next apply creates it again if the module does.")
+    PROVIDER_ID_MISSING = _Row(UNKNOWN, "ProviderIDMissing", WAITS,
+        "The module reported no provider id once; the next such reading means terminated.")
     HEALTH_UNKNOWN = _Row(UNKNOWN, "HealthUnknown", PERSON,
         "The module reports no health that can be understood.",
         "Correct the module's output `health`.")
@@ -458,6 +481,9 @@ class Deleting(Reason, types=(Type.DELETING,)):
 
     DELETING = _Row(TRUE, "Deleting", PROGRESSING,
         "It is; the message tells what the deletion waits for.")
+    DELETION_POLICY_UNRESOLVED = _Row(TRUE, "DeletionPolicyUnresolved", PERSON,
+        "The policy would be inherited from the TerraformCluster, which cannot be found.",
+        "Set spec.deletionPolicy of the object to Destroy or Retain.")
     NOT_DELETING = _Row(FALSE, "NotDeleting", DONE, "It is not.")
 
 

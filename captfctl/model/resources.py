@@ -1,8 +1,7 @@
 """Every resource captfctl reads or writes through a door."""
 
-from captfctl.model import capi, core, identity, kinds, terraform
+from captfctl.model import capi, core, identity, kinds, machine, terraform
 from captfctl.model.kinds import INFRASTRUCTURE, VERSION
-from captfctl.model.meta import PartialObject
 from captfctl.model.resource import Resource
 
 CAPI = "cluster.x-k8s.io"
@@ -71,6 +70,5 @@ TERRAFORM_CLUSTER_IDENTITIES = Resource(
     False,
     identity.TerraformClusterIdentity,
 )
-# Only counted here, as dependents of a cluster that is being deleted.
-TERRAFORM_MACHINES = kinds.MACHINE.resource(PartialObject, partial=True)
-TERRAFORM_MACHINE_POOLS = kinds.MACHINE_POOL.resource(PartialObject, partial=True)
+TERRAFORM_MACHINES = kinds.MACHINE.resource(machine.TerraformMachine)
+TERRAFORM_MACHINE_POOLS = kinds.MACHINE_POOL.resource(machine.TerraformMachinePool)

@@ -19,6 +19,7 @@ from captfctl.model.reasons import (
     Deleting,
     DriftJobSucceeded,
     JobFailure,
+    StateReadable,
     WaitReason,
 )
 from captfctl.model.resources import NAMESPACES
@@ -62,7 +63,11 @@ def run_job(p: Pass, decided: Decided, op: Op) -> Ended:
 
 def prepare(p: Pass, decided: Decided, op: Op) -> Rendered | Obstacle:
     """Every check before a Job, in order. The last waits for a Job slot and takes the leases."""
-    failed = credentials.prepare(p) if p.deleting else decided.known.credentials_error
+    failed = (
+        credentials.prepare(p, decided.known.identity)
+        if p.deleting
+        else decided.known.credentials_error
+    )
     try:
         ready = _check(p, decided, op)
     except NamespaceTerminating:
@@ -194,6 +199,10 @@ def _render(p: Pass, decided: Decided, op: Op) -> Rendered | Obstacle:
         return Obstacle(constants.RETRY_MAX, value=value, inputs_bytes=problem.size)
     if rendered is not None:
         return rendered
+    if op in (Op.APPLY, Op.PLAN):
+        text = "the state is gone, and so are the Secrets with the inputs that were applied"
+        value = StateReadable.STATE_LOST.says(text)
+        return Obstacle(constants.STATE_REQUEUE, Type.STATE_READABLE, value)
     if op is Op.DESTROY:
         text = (
             "nothing to destroy with: the Secrets with the durable and the applied inputs are "

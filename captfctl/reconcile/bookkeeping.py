@@ -30,7 +30,12 @@ def keep(p: Pass, found: Found) -> Known:
         p.conditions.remove(Type.RESTORE_JOB_SUCCEEDED)
     _restore_request(p, books)
     _status(p, books)
-    return Known(books=books, records=books.records, inputs_bytes=_size(found.records))
+    return Known(
+        books=books,
+        records=books.records,
+        identity=found.identity,
+        inputs_bytes=_size(found.records),
+    )
 
 
 def _size(records: Records) -> int:

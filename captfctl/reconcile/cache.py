@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
 from captfctl.cluster.door import Door, find
-from captfctl.model import keys
-from captfctl.model.capi import Cluster
+from captfctl.model import keys, names
+from captfctl.model.capi import Cluster, Machine
 from captfctl.model.core import Lease, RoleBinding, ServiceAccount
 from captfctl.model.identity import TerraformClusterIdentity
 from captfctl.model.meta import ApiObject, PartialObject
@@ -18,13 +18,15 @@ from captfctl.model.resource import Resource
 from captfctl.model.resources import (
     CLUSTERS,
     CONFIG_MAPS,
+    MACHINES,
     NAMESPACES,
     ROLE_BINDINGS,
     SECRETS,
     SERVICE_ACCOUNTS,
     TERRAFORM_CLUSTER_IDENTITIES,
+    TERRAFORM_CLUSTERS,
 )
-from captfctl.model.terraform import TerraformObject
+from captfctl.model.terraform import TerraformCluster, TerraformObject
 from captfctl.runs.reader import DoorJobs, JobsReader
 from captfctl.terraform.contract.variables import SourceKind
 from captfctl.terraform.state.lock import find_lock
@@ -42,6 +44,14 @@ class CacheReader(JobsReader, Protocol):
 
     def cluster(self, namespace: str, name: str) -> Cluster | None:
         """A Cluster of Cluster API."""
+        ...
+
+    def machine(self, namespace: str, name: str) -> Machine | None:
+        """A Machine of Cluster API."""
+        ...
+
+    def labelled_clusters(self, namespace: str, cluster: str) -> Sequence[TerraformCluster]:
+        """The `TerraformCluster` objects that carry the label of a Cluster."""
         ...
 
     def service_account(self, namespace: str, name: str) -> ServiceAccount | None:
@@ -97,6 +107,13 @@ class DoorCache(DoorJobs):
 
     def cluster(self, namespace: str, name: str) -> Cluster | None:
         return find(self._source, CLUSTERS, namespace, name)
+
+    def machine(self, namespace: str, name: str) -> Machine | None:
+        return find(self._source, MACHINES, namespace, name)
+
+    def labelled_clusters(self, namespace: str, cluster: str) -> Sequence[TerraformCluster]:
+        labels = f"{keys.CLUSTER_NAME}={names.label_value(cluster)}"
+        return self._source.list(TERRAFORM_CLUSTERS, namespace, labels=labels).items
 
     def service_account(self, namespace: str, name: str) -> ServiceAccount | None:
         found = find(self._source, SERVICE_ACCOUNTS, namespace, name)

@@ -8,6 +8,7 @@ from captfctl.model.events import EventReason
 from captfctl.reconcile import credentials
 from captfctl.reconcile.context import DecideAgain, Pass
 from captfctl.reconcile.finish import finish
+from captfctl.reconcile.identity import Identity
 from captfctl.reconcile.known import Ended, Known
 from captfctl.reconcile.retain import retain
 from captfctl.terraform.state.cleanup import (
@@ -68,7 +69,7 @@ def _clean_up(p: Pass, known: Known, steps: Callable[[], None]) -> Ended:
     if p.env.leases.run_lease_live(p.owner):
         return finish(p, known, constants.LAG_REQUEUE)
     steps()
-    _leave_copies(p)
+    _leave_copies(p, known.identity)
     p.drop_finalizer()
     return finish(p, known)
 
@@ -81,9 +82,9 @@ def _remove_everything(p: Pass) -> None:
     delete_leases(door, owner)
 
 
-def _leave_copies(p: Pass) -> None:
+def _leave_copies(p: Pass, identity: Identity) -> None:
     """Of the identity named now, which the cache may not show yet, and of those named before."""
-    named = {p.identity.name} if p.identity.name and not p.identity.local else set()
+    named = {identity.name} if identity.name and not identity.local else set()
     try:
         for name in sorted(named.union(p.env.cache.copied_identities(p.owner))):
             credentials.leave_copy(p, name)

@@ -15,7 +15,6 @@ from captfctl.model.resources import CLUSTERS
 from captfctl.model.status import Initialization
 from captfctl.model.terraform import JobPolicy, TerraformObject
 from captfctl.reconcile.env import Env
-from captfctl.reconcile.identity import Identity
 from captfctl.reconcile.kinds import KindRules, effective
 from captfctl.reconcile.patch import document, merge_patch
 from captfctl.terraform.contract.effective import Config
@@ -95,11 +94,6 @@ class Pass:
     def config(self) -> Config:
         """The effective configuration (api.md: Effective configuration)."""
         return effective(self.rules, self.env.settings)
-
-    @property
-    def identity(self) -> Identity:
-        """The credentials of the object's runs."""
-        return Identity.of(self.config.identity)
 
     def record(self, *notes: Note) -> None:
         """Post events about the object."""

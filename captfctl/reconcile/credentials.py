@@ -13,6 +13,7 @@ from captfctl.model.reasons import CredentialsMirrored, IdentityAllowed, RunnerR
 from captfctl.reconcile import identity as identities
 from captfctl.reconcile import local_secret, mirror, runner_rbac
 from captfctl.reconcile.context import Pass
+from captfctl.reconcile.identity import Identity
 from captfctl.terraform.job.policy import service_account
 
 ORDER = (Type.IDENTITY_ALLOWED, Type.CREDENTIALS_MIRRORED, Type.RUNNER_RBAC_READY)
@@ -20,36 +21,36 @@ ORDER = (Type.IDENTITY_ALLOWED, Type.CREDENTIALS_MIRRORED, Type.RUNNER_RBAC_READ
 log = logging.getLogger(__name__)
 
 
-def prepare(p: Pass) -> CaptfError | None:
+def prepare(p: Pass, identity: Identity) -> CaptfError | None:
     """Set the three conditions. What fails is given back, not raised: the object's Jobs then wait,
     and everything else of the pass goes on."""
-    failed, rights = _identity(p), _rights(p)
+    failed, rights = _identity(p, identity), _rights(p)
     return failed or rights
 
 
-def _identity(p: Pass) -> CaptfError | None:
+def _identity(p: Pass, identity: Identity) -> CaptfError | None:
     try:
-        verdict = _verdict(p)
+        verdict = _verdict(p, identity)
     except CaptfError as problem:
         p.conditions.set_reason(IdentityAllowed.IDENTITY_CHECK_FAILED, str(problem))
         return problem
     p.conditions.set_reason(verdict.reason, verdict.message)
     _count_denial(p, verdict)
-    return _mirror(p, verdict)
+    return _mirror(p, identity, verdict)
 
 
-def _verdict(p: Pass) -> identities.Verdict:
+def _verdict(p: Pass, identity: Identity) -> identities.Verdict:
     """Raises the door's error for what is neither a yes nor a no."""
-    found = identities.check(p.env.door, p.identity, p.owner.namespace)
-    if p.identity.local:
-        return _of_the_namespace(p, found)
+    found = identities.check(p.env.door, identity, p.owner.namespace)
+    if identity.local:
+        return _of_the_namespace(p, identity, found)
     if not (found.deleting or found.gone):
         return found
-    copy = mirror.existing(p.env.door, p.owner.namespace, p.identity.name)
+    copy = mirror.existing(p.env.door, p.owner.namespace, identity.name)
     if p.deleting:
-        return _with_the_copy(p, found) if found.gone and copy is not None else found
+        return _with_the_copy(identity, found) if found.gone and copy is not None else found
     if found.deleting and not (copy is not None and mirror.serves(copy, p.owner)):
-        return _deleting(f"TerraformClusterIdentity {p.identity.name}")
+        return _deleting(f"TerraformClusterIdentity {identity.name}")
     return found
 
 
@@ -58,7 +59,7 @@ def _deleting(what: str) -> identities.Verdict:
     return identities.Verdict(IdentityAllowed.IDENTITY_DELETING, text)
 
 
-def _of_the_namespace(p: Pass, found: identities.Verdict) -> identities.Verdict:
+def _of_the_namespace(p: Pass, identity: Identity, found: identities.Verdict) -> identities.Verdict:
     """A Secret of the namespace is kept while it is used, too."""
     secret = found.source
     if secret is None:
@@ -67,24 +68,24 @@ def _of_the_namespace(p: Pass, found: identities.Verdict) -> identities.Verdict:
     if deleted is None:
         local_secret.keep(p.env.door, secret)
     elif not p.deleting and created is not None and created > deleted:
-        return _deleting(f"Secret {p.owner.namespace}/{p.identity.name}")
+        return _deleting(f"Secret {p.owner.namespace}/{identity.name}")
     return found
 
 
-def _with_the_copy(p: Pass, found: identities.Verdict) -> identities.Verdict:
+def _with_the_copy(identity: Identity, found: identities.Verdict) -> identities.Verdict:
     """What was made with these credentials can still be destroyed with them."""
-    text = f"{found.message}; the destroy uses the copy in Secret {p.identity.secret}"
+    text = f"{found.message}; the destroy uses the copy in Secret {identity.secret}"
     return identities.Verdict(IdentityAllowed.COPY_KEPT, text)
 
 
-def leave_old_copies(p: Pass) -> CaptfError | None:
+def leave_old_copies(p: Pass, identity: Identity) -> CaptfError | None:
     """Take the object off the copies of identities that it does not name any more.
 
     Only where none of its Jobs runs, and once the credentials that it names now are there: until
     then the old copy may be all that a corrected reference, or a destroy, has left to use. A copy
     that the namespace may not have any more goes in any case.
     """
-    kept = "" if p.identity.local else p.identity.name
+    kept = "" if identity.local else identity.name
     mirrored = p.conditions[Type.CREDENTIALS_MIRRORED]
     ready = mirrored is not None and mirrored.status == TRUE
     try:
@@ -93,18 +94,18 @@ def leave_old_copies(p: Pass) -> CaptfError | None:
                 continue
             if ready:
                 leave_copy(p, name)
-            elif identities.check(p.env.door, identities.Identity(name), p.owner.namespace).revoked:
+            elif identities.check(p.env.door, Identity(name), p.owner.namespace).revoked:
                 _revoke(p, name, "it may not be used here any more")
     except CaptfError as problem:  # also a conflict: another user came or went
         return problem
     return None
 
 
-def leave_copy(p: Pass, identity: str) -> None:
+def leave_copy(p: Pass, name: str) -> None:
     """Take the object off one copy, which goes with its last user. Raises `Conflict`."""
-    if mirror.drop_user(p.env.door, identity, p.owner):
-        name = credentials_mirror(identity)
-        text = f"Secret {name} removed with the last user of identity {identity}"
+    if mirror.drop_user(p.env.door, name, p.owner):
+        secret = credentials_mirror(name)
+        text = f"Secret {secret} removed with the last user of identity {name}"
         p.record(EventReason.MIRROR_REMOVED.says(text))
 
 
@@ -124,14 +125,14 @@ def _count_denial(p: Pass, verdict: identities.Verdict) -> None:
         p.env.metrics.identity_denied(verdict.reason.metric)
 
 
-def _mirror(p: Pass, verdict: identities.Verdict) -> CaptfError | None:
+def _mirror(p: Pass, identity: Identity, verdict: identities.Verdict) -> CaptfError | None:
     try:
         if verdict.source is not None:
-            _bring_up_to_date(p, verdict.source)
+            _bring_up_to_date(p, identity, verdict.source)
         elif verdict.reason is IdentityAllowed.COPY_KEPT:
             p.conditions.set_reason(CredentialsMirrored.MIRRORED, verdict.message)
         else:
-            _nothing_to_copy(p, verdict)
+            _nothing_to_copy(p, identity, verdict)
     except mirror.ForeignMirror as problem:
         p.conditions.set_reason(CredentialsMirrored.MIRROR_FAILED, str(problem))
     except CaptfError as problem:
@@ -140,26 +141,26 @@ def _mirror(p: Pass, verdict: identities.Verdict) -> CaptfError | None:
     return None
 
 
-def _nothing_to_copy(p: Pass, verdict: identities.Verdict) -> None:
+def _nothing_to_copy(p: Pass, identity: Identity, verdict: identities.Verdict) -> None:
     if verdict.revoked:
-        _revoke(p, p.identity.name, verdict.reason)
+        _revoke(p, identity.name, verdict.reason)
     text = f"no credentials to copy: {verdict.reason}"
     p.conditions.set_reason(CredentialsMirrored.MIRROR_PENDING, text)
 
 
-def _revoke(p: Pass, identity: str, why: str) -> None:
-    if mirror.revoke(p.env.door, p.owner.namespace, identity):
-        p.record(EventReason.MIRROR_REMOVED.says(f"copy of identity {identity} removed: {why}"))
+def _revoke(p: Pass, name: str, why: str) -> None:
+    if mirror.revoke(p.env.door, p.owner.namespace, name):
+        p.record(EventReason.MIRROR_REMOVED.says(f"copy of identity {name} removed: {why}"))
 
 
-def _bring_up_to_date(p: Pass, source: Secret) -> None:
-    if not p.identity.local:
-        done = mirror.ensure(p.env.door, p.identity.name, source, p.owner)
+def _bring_up_to_date(p: Pass, identity: Identity, source: Secret) -> None:
+    if not identity.local:
+        done = mirror.ensure(p.env.door, identity.name, source, p.owner)
         if done.created:
-            text = f"identity {p.identity.name} copied to Secret {p.identity.secret}"
+            text = f"identity {identity.name} copied to Secret {identity.secret}"
             p.record(EventReason.MIRROR_CREATED.says(text))
         if done.repaired:
-            text = f"Secret {p.identity.secret} named an earlier object of this name as its user"
+            text = f"Secret {identity.secret} named an earlier object of this name as its user"
             p.record(EventReason.OWNER_REFERENCES_REPAIRED.says(text))
     p.conditions.set_reason(CredentialsMirrored.MIRRORED)
 

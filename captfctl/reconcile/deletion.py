@@ -3,7 +3,7 @@
 from captfctl.decide import constants
 from captfctl.model.events import EventReason
 from captfctl.model.ops import Op
-from captfctl.model.reasons import DeletionBlocked, StateReadable
+from captfctl.model.reasons import Deleting, DeletionBlocked, StateReadable
 from captfctl.model.terraform import DeletionPolicy
 from captfctl.reconcile import cleanup
 from captfctl.reconcile.context import Pass
@@ -23,6 +23,13 @@ def before_state(p: Pass, known: Known) -> Ended | None:
         p.conditions.set_reason(DeletionBlocked.DEPENDENTS_EXIST, blocking)
         return finish(p, known, constants.GATE_REQUEUE)
     p.conditions.set_reason(DeletionBlocked.NOT_BLOCKED)
+    if p.config.deletion_policy is None:
+        text = (
+            "spec.deletionPolicy is not set and the TerraformCluster to inherit it from cannot be "
+            "found: set it to Destroy or Retain"
+        )
+        p.conditions.set_reason(Deleting.DELETION_POLICY_UNRESOLVED, text)
+        return finish(p, known, constants.GATE_REQUEUE)
     return None
 
 

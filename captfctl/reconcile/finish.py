@@ -170,12 +170,13 @@ def _inputs_value(p: Pass, known: Known) -> tuple[InputsApplied, str] | None:
         return InputsApplied.INPUTS_UNAVAILABLE, text
     if known.awaited:
         return InputsApplied.AWAITING_APPROVAL, known.awaited
-    if known.inputs.values is None:
+    hashed, current = known.state.inputs_hash, known.inputs.hash
+    applied = bool(hashed) and (hashed == current or not p.rules.mutable)
+    if known.inputs.values is None and not applied:
         return InputsApplied.INPUTS_UNAVAILABLE, _unavailable(known)
     if last_apply_failed(known):
         return InputsApplied.INPUTS_APPLY_FAILED, "the last apply did not succeed"
-    applied = known.state.inputs_hash
-    if not applied or applied != known.inputs.hash:
+    if not applied:
         return InputsApplied.APPLY_PENDING, "the current inputs are not applied yet"
     return InputsApplied.INPUTS_APPLIED, ""
 

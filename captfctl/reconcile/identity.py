@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 
 from captfctl.cluster.door import Door, find
+from captfctl.model import keys
 from captfctl.model.core import Secret
 from captfctl.model.identity import TerraformClusterIdentity
+from captfctl.model.meta import ObjectMeta
 from captfctl.model.names import credentials_mirror
 from captfctl.model.reasons import IdentityAllowed
 from captfctl.model.resources import NAMESPACES, SECRETS, TERRAFORM_CLUSTER_IDENTITIES
@@ -25,6 +27,16 @@ class Identity:
         if ref is None:
             return cls("")
         return cls(ref.name, ref.kind is IdentityKind.SECRET)
+
+    @classmethod
+    def recorded(cls, *records: ObjectMeta) -> "Identity | None":
+        """What the first of these records was run with; None where none says so."""
+        for meta in records:
+            name = meta.annotations.get(keys.IDENTITY, "")
+            if name:
+                kind = meta.annotations.get(keys.IDENTITY_KIND, "")
+                return cls(name, kind == IdentityKind.SECRET)
+        return None
 
     @property
     def kind(self) -> str:

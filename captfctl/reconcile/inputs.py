@@ -45,7 +45,7 @@ def build_for_destroy(p: Pass, records: Records) -> Inputs:
 
 def _build(p: Pass, records: Records) -> tuple[Inputs, Mapping[str, str | None]]:
     """The inputs, and the annotations that they settle."""
-    built = p.rules.build(previous_tfvars(records))
+    built = p.rules.build(p.env.door, previous_tfvars(records))
     if isinstance(built, ConditionValue):
         return Inputs(built), {}
     try:

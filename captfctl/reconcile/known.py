@@ -12,6 +12,7 @@ from captfctl.controller import Result
 from captfctl.decide import Decision, Nanoseconds
 from captfctl.model.conditions import ConditionValue
 from captfctl.model.core import Job
+from captfctl.reconcile.identity import Identity
 from captfctl.terraform.books.bookkeeping import Bookkeeping
 from captfctl.terraform.contract.values import ContractInputs
 from captfctl.terraform.contract.variables import UserVariables
@@ -23,10 +24,11 @@ from captfctl.terraform.state.records import Records
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
     """What the setup read. `jobs` are as cached; `lock` and `state` are there where they could be
-    read with the records."""
+    read with the records. `identity` is that of the object's runs."""
 
     jobs: Sequence[Job]
     records: Records
+    identity: Identity
     lock: StateLock | None = None
     state: State | Unreadable | None = None
 
@@ -66,6 +68,7 @@ class Known:
 
     books: Bookkeeping
     records: Records
+    identity: Identity
     inputs_bytes: int = 0
     state: StateView | None = None
     inputs: Inputs = field(default_factory=Inputs)

@@ -6,6 +6,8 @@ from captfctl.cluster.errors import Conflict
 from captfctl.controller import Result
 from captfctl.decide import constants
 from captfctl.errors import CaptfError
+from captfctl.model.conditions import Type
+from captfctl.model.events import EventReason
 from captfctl.model.kinds import Kind
 from captfctl.reconcile import bookkeeping, preamble, settled
 from captfctl.reconcile.context import DecideAgain, Pass
@@ -20,6 +22,11 @@ from captfctl.reconcile.run import run_branch
 from captfctl.reconcile.setup import set_up
 from captfctl.runs import finished
 from captfctl.runs.slots import SlotOwner
+
+_REMEDIATIONS: dict[str, str] = {
+    EventReason.REMEDIATION_REQUESTED: "requested",
+    EventReason.REMEDIATION_WITHDRAWN: "withdrawn",
+}
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +77,8 @@ def _complete(entered: Entered) -> Result:
     _mark_read(p, ended.known)
     if p.let_go:
         preamble.forget(p)
+    elif not p.paused:
+        _follow_up(p)
     if ended.known.credentials_error is not None:
         raise ended.known.credentials_error
     return ended.result
@@ -94,6 +103,15 @@ def _write_despite(p: Pass, known: Known | None, failure: Exception) -> None:
         raise PassFailed(f"{failure}; then the status was not written: {problem}") from failure
     if known is not None:
         _mark_read(p, known)
+
+
+def _follow_up(p: Pass) -> None:
+    """What its kind writes elsewhere."""
+    health = p.conditions[Type.INFRASTRUCTURE_HEALTHY]
+    for note in p.rules.follow_up(p.env.door, health.reason if health else "", p.config):
+        p.record(note)
+        if note.reason in _REMEDIATIONS:
+            p.env.metrics.remediation(_REMEDIATIONS[note.reason])
 
 
 def _mark_read(p: Pass, known: Known) -> None:

@@ -3,9 +3,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from captfctl.decide import Reason
+from captfctl.model.meta import seconds_stamp
 from captfctl.model.ops import Op
 from captfctl.model.terraform import IdentityKind
 from captfctl.reconcile import inputs
@@ -35,24 +35,30 @@ def render_run(p: Pass, decided: Decided, op: Op) -> Rendered | None:
     return _of_state(p, decided, op)
 
 
+@dataclass(frozen=True, slots=True)
+class _Rendering:
+    files: Mapping[str, bytes]
+    inputs_hash: str
+    image: str
+
+
 def _current(p: Pass, decided: Decided, op: Op) -> Rendered | None:
     decision, known = decided.decision, decided.known
-    files = _files(known.inputs)
-    if files is None:
+    found = _to_apply(p, known)
+    if found is None:
         return None
     remediation = decision.reason is Reason.DRIFT_REMEDIATION
-    image = p.obj.spec.source.image
-    tick = f"remediate/{_stamp(p.obj.status.last_drift_check)}" if remediation else ""
+    stamp = seconds_stamp(p.obj.status.last_drift_check)
     applies = op is Op.APPLY
     begins = decision.reason is Reason.NO_STATE and known.records.attempt is None
     run = _run(
         p,
         decided,
         op,
-        files,
-        Images(image),
-        inputs_hash=known.inputs.hash,
-        tick=tick,
+        found.files,
+        Images(found.image),
+        inputs_hash=found.inputs_hash,
+        tick=f"remediate/{stamp}" if remediation else "",
         plan=decision.plan,
         expect_plan=decision.expect_plan,
         allow_deletes=decision.allow_deletes,
@@ -62,7 +68,19 @@ def _current(p: Pass, decided: Decided, op: Op) -> Rendered | None:
         first_apply=applies and begins,
         unguarded=applies and first_apply_unfinished(p, known),
     )
-    return Rendered(run, Images(image))
+    return Rendered(run, Images(found.image))
+
+
+def _to_apply(p: Pass, known: Known) -> _Rendering | None:
+    """The current inputs. Of what is never changed in place none are built once it is there: its
+    record is applied again."""
+    files = _files(known.inputs)
+    if files is not None:
+        return _Rendering(files, known.inputs.hash, p.obj.spec.source.image)
+    record = known.records.applied or known.records.attempt
+    if p.rules.mutable or record is None:
+        return None
+    return _Rendering(record.files, record.inputs_hash, record.image)
 
 
 def _of_state(p: Pass, decided: Decided, op: Op) -> Rendered | None:
@@ -76,15 +94,17 @@ def _of_state(p: Pass, decided: Decided, op: Op) -> Rendered | None:
         record, fallback_image(p.obj, known.records, op), unpullable_images(known.records, p.now)
     )
     last = {Op.REFRESH: p.obj.status.last_refresh, Op.DRIFT: p.obj.status.last_drift_check}.get(op)
-    run = _run(p, decided, op, files, images, inputs_hash=state_hash, tick=_stamp(last))
+    run = _run(p, decided, op, files, images, inputs_hash=state_hash, tick=seconds_stamp(last))
     return Rendered(run, images, record if op is Op.DESTROY else None)
 
 
 def _files_for(p: Pass, known: Known, op: Op, record: Record | None) -> Mapping[str, bytes] | None:
-    if op is not Op.DESTROY:
+    if op is not Op.DESTROY and p.rules.mutable:
         return _files(known.inputs)
     if record is not None:
         return record.files
+    if op is not Op.DESTROY:
+        return None
     return _files(inputs.build_for_destroy(p, known.records))
 
 
@@ -113,25 +133,26 @@ def _run(
     unguarded: bool = False,
 ) -> RunSpec:
     policy = p.obj.spec.source.image_pull_policy
-    books, has_state = decided.known.books, decided.state.state is not None
-    stale = books.lock.force_unlock if books.lock is not None else ""
+    known, has_state = decided.known, decided.state.state is not None
+    lock = known.books.lock
+    stale = lock.force_unlock if lock is not None else ""
     return RunSpec(
         owner=p.owner,
         op=op,
-        attempt=next_attempt(books.jobs, op.value),
+        attempt=next_attempt(known.books.jobs, op.value),
         inputs_hash=inputs_hash,
         image=images.image,
         files=files,
-        credentials_secret=p.identity.secret,
+        credentials_secret=known.identity.secret,
         tick=tick,
         image_pull_policy=policy.value if policy else "",
         fallback_images=images.fallbacks,
         policy=p.policy,
-        identity=p.identity.name,
-        identity_kind=IdentityKind.SECRET if p.identity.local else None,
+        identity=known.identity.name,
+        identity_kind=IdentityKind.SECRET if known.identity.local else None,
         force_unlock=stale if has_state else "",
         lock_to_remove="" if has_state else stale,
-        unsaved=books.unsaved.secrets,
+        unsaved=known.books.unsaved.secrets,
         plan=plan,
         expect_plan=expect_plan,
         allow_deletes=allow_deletes,
@@ -142,8 +163,3 @@ def _run(
         unguarded=unguarded,
         generation=p.obj.metadata.generation,
     )
-
-
-def _stamp(moment: datetime | None) -> str:
-    """RFC 3339, whole seconds; empty for never."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if moment else ""

@@ -50,10 +50,11 @@ def decide(p: Pass, known: Known, found: State | Unreadable | None) -> Decided |
         return ended
     known, view = state_step.take_over(p, settled, found)
     if not p.deleting:
-        failed, left = credentials.prepare(p), credentials.leave_old_copies(p)
+        failed = credentials.prepare(p, known.identity)
+        left = credentials.leave_old_copies(p, known.identity)
         known = replace(known, credentials_error=failed or left)
     _repair_owner_references(p, known, view)
-    if not p.deleting:
+    if not p.deleting and (p.rules.mutable or not p.provisioned):
         known = replace(known, inputs=inputs.build(p, known.records))
     if view.held and not deletion.retaining(p):
         # A requested restore is the one thing that may still run; it joins here.

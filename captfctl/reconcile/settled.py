@@ -137,7 +137,7 @@ def _parts(
     yield _belongings(rules)
     yield from map(_job, sorted(jobs, key=lambda job: job.metadata.name))
     yield from _secrets(cache, owner)
-    yield from _credentials(cache, effective(rules, settings), owner)
+    yield from _credentials(cache, rules, effective(rules, settings), owner)
     yield from _variables(cache, rules.obj, owner)
 
 
@@ -166,10 +166,12 @@ def _secrets(cache: CacheReader, owner: Owner) -> Iterator[object]:
     yield lock and (lock.spec.holder_identity, lock.metadata.annotations.get(keys.LOCK_INFO))
 
 
-def _credentials(cache: CacheReader, config: Config, owner: Owner) -> Iterator[object]:
+def _credentials(
+    cache: CacheReader, rules: KindRules, config: Config, owner: Owner
+) -> Iterator[object]:
     """What the identity's Secret holds is watched by the identity's own controller, which tells
     its version. A Secret of the object's own namespace is not in the caches."""
-    identity = Identity.of(config.identity)
+    identity = _identity(cache, rules, config, owner)
     found = cache.identity(identity.name)
     if identity.local or found is None or not found.status.secret_version:
         raise Unseen
@@ -183,6 +185,14 @@ def _credentials(cache: CacheReader, config: Config, owner: Owner) -> Iterator[o
     yield _copy(cache, identity, owner)
     yield _rights(cache, config.jobs, owner)
     yield sorted(cache.copied_identities(owner))
+
+
+def _identity(cache: CacheReader, rules: KindRules, config: Config, owner: Owner) -> Identity:
+    """As the setup of a pass chooses it, which has read the records."""
+    names = () if rules.mutable else (applied_name(owner), attempt_name(owner))
+    records = [cache.secret(owner.namespace, name) for name in names]
+    metas = [record.metadata for record in records if record is not None]
+    return Identity.recorded(*metas) or Identity.of(config.identity)
 
 
 def _copy(cache: CacheReader, identity: Identity, owner: Owner) -> object:

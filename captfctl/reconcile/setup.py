@@ -6,11 +6,12 @@ from captfctl.model import keys
 from captfctl.model.core import Job
 from captfctl.model.reasons import Deleting, DeletionBlocked, DriftDetected, Paused
 from captfctl.reconcile.context import Pass
+from captfctl.reconcile.identity import Identity
 from captfctl.reconcile.known import Found
 from captfctl.runs.jobs import is_bookkept, is_finished
 from captfctl.terraform.state.lock import read_lock
 from captfctl.terraform.state.own_secrets import read_own_secrets
-from captfctl.terraform.state.records import read_records
+from captfctl.terraform.state.records import Records, read_records
 
 
 def set_up(p: Pass, jobs: Sequence[Job]) -> Found:
@@ -39,11 +40,20 @@ def _read(p: Pass, jobs: Sequence[Job]) -> Found:
     state may be what one left that ended meanwhile.
     """
     if not _nothing_runs(p, jobs):
-        return Found(jobs=jobs, records=read_records(p.env.door, p.owner))
+        records = read_records(p.env.door, p.owner)
+        return Found(jobs=jobs, records=records, identity=_identity(p, records))
     lock = read_lock(p.env.door, p.owner)  # an earlier holder has left its state by then
     chunks = [secret.metadata.name for secret in p.env.cache.state_secrets(p.owner)]
     own = read_own_secrets(p.env.door, p.owner, chunks)
-    return Found(jobs=jobs, records=own.records, lock=lock, state=own.state)
+    identity = _identity(p, own.records)
+    return Found(jobs=jobs, records=own.records, identity=identity, lock=lock, state=own.state)
+
+
+def _identity(p: Pass, records: Records) -> Identity:
+    """What is never changed in place keeps the credentials that it was made with."""
+    metas = [record.metadata for record in (records.applied, records.attempt) if record]
+    kept = None if p.rules.mutable else Identity.recorded(*metas)
+    return kept or Identity.of(p.config.identity)
 
 
 def _nothing_runs(p: Pass, jobs: Sequence[Job]) -> bool:

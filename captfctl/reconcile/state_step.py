@@ -6,7 +6,7 @@ from datetime import datetime
 
 from captfctl.cluster.errors import Conflict
 from captfctl.model import keys
-from captfctl.model.conditions import Type
+from captfctl.model.conditions import TRUE, Type
 from captfctl.model.events import EventReason
 from captfctl.model.ops import Op
 from captfctl.model.reasons import InfrastructureHealthy, OutputsValid, StateReadable
@@ -37,6 +37,16 @@ from captfctl.terraform.state.records import (
     read_records,
 )
 from captfctl.terraform.state.verdict import Signs, Verdict, judge, replaced
+
+_DEFINITE = frozenset(
+    {
+        InfrastructureHealthy.HEALTHY,
+        InfrastructureHealthy.INSTANCE_UNHEALTHY,
+        InfrastructureHealthy.INSTANCE_DEGRADED,
+        InfrastructureHealthy.INSTANCE_STOPPED,
+        InfrastructureHealthy.INSTANCE_TERMINATED,
+    }
+)
 
 log = logging.getLogger(__name__)
 
@@ -173,7 +183,7 @@ def _believe(p: Pass, known: Known, found: State) -> tuple[Records, StateView]:
     if trusted and not records.marks.applied and records.attempt is not None:
         mark_applied(p.env.door, p.owner)
     _map_outputs(p, records, taken)
-    _count_refreshes(p, known.books)
+    _count_samples(p, known.books)
     return records, StateView(taken)
 
 
@@ -226,19 +236,40 @@ def _adoption_source(books: Bookkeeping) -> FinishedRun | None:
     return max(good, key=lambda run: run.finished_at, default=None)
 
 
-def _count_refreshes(p: Pass, books: Bookkeeping) -> None:
-    """`status.pendingRefreshes`: how long the infrastructure is already coming up
-    (reconcile.md: Pending infrastructure)."""
+def _count_samples(p: Pass, books: Bookkeeping) -> None:
+    """What a new reading of the infrastructure changes (reconcile.md: Samples).
+
+    `status.pendingRefreshes` tells how long the infrastructure is already coming up.
+    """
     status, before = p.obj.status, p.stored.status.last_refresh
-    sampled = _later(status.last_refresh, before)
     newest = books.newest(Op.APPLY)
     applied = newest is not None and newest.ok and _later(newest.finished_at, before)
+    if newest is not None and newest.ok and _apply_stands_in(p, newest):
+        status.last_refresh = newest.finished_at
+    sampled = _later(status.last_refresh, before)
+    health = p.conditions[Type.INFRASTRUCTURE_HEALTHY]
+    if sampled and p.provisioned and health is not None:
+        p.rules.sample(health.reason)
     if not sampled:
         status.pending_refreshes = 0 if applied else status.pending_refreshes
     elif not pending(p):
         status.pending_refreshes = 0
     else:
         status.pending_refreshes = 1 if applied else status.pending_refreshes + 1
+
+
+def _apply_stands_in(p: Pass, newest: FinishedRun) -> bool:
+    """Whether the apply's own outputs tell all that a refresh after it would."""
+    health, outputs = p.conditions[Type.INFRASTRUCTURE_HEALTHY], p.conditions[Type.OUTPUTS_VALID]
+    return (
+        p.rules.refresh_after_apply
+        and p.provisioned
+        and _later(newest.finished_at, p.obj.status.last_refresh)
+        and outputs is not None
+        and outputs.status == TRUE
+        and health is not None
+        and health.reason in _DEFINITE
+    )
 
 
 def pending(p: Pass) -> bool:

@@ -27,7 +27,8 @@ from captfctl.terraform.job.policy import SERVICE_ACCOUNT, service_account
 
 T = TypeVar("T", bound=ApiObject)
 
-_USERS = (TERRAFORM_CLUSTERS.metadata_only(), TERRAFORM_MACHINES, TERRAFORM_MACHINE_POOLS)
+_WORKERS = (TERRAFORM_MACHINES.metadata_only(), TERRAFORM_MACHINE_POOLS.metadata_only())
+_USERS = (TERRAFORM_CLUSTERS.metadata_only(), *_WORKERS)
 _SWEPT = (
     SERVICE_ACCOUNTS.metadata_only(),
     ROLE_BINDINGS.metadata_only(),
@@ -100,9 +101,7 @@ def prune_subjects(door: Door, namespace: str) -> None:
 
 def _has_workers(door: Door, namespace: str) -> bool:
     """Which accounts machines and pools name is not known here: nothing is taken from them."""
-    return any(
-        _any(door, kind, namespace) for kind in (TERRAFORM_MACHINES, TERRAFORM_MACHINE_POOLS)
-    )
+    return any(_any(door, kind, namespace) for kind in _WORKERS)
 
 
 def _accounts(door: Door, namespace: str) -> set[str]:

@@ -8,11 +8,12 @@ import pytest
 from captfctl.model import keys
 from captfctl.model.capi import Endpoint
 from captfctl.model.conditions import Conditions, ConditionValue
+from captfctl.model.interface import HealthState
 from captfctl.model.reasons import OutputsValid
 from captfctl.model.status import Initialization
 from captfctl.model.terraform import ControlPlaneEndpoint, FailureDomain
 from captfctl.terraform.contract.mapping import EXPORTS_LIMIT, infrastructure_healthy, map_cluster
-from captfctl.terraform.contract.outputs import Health, HealthState, decode_cluster
+from captfctl.terraform.contract.outputs import Health, decode_cluster
 from tests.contract_module.objects import capi_cluster, raw, terraform_cluster
 from tests.support.clock import START
 

@@ -5,8 +5,9 @@ import json
 import pytest
 
 from captfctl.model.capi import Endpoint
+from captfctl.model.interface import HealthState
 from captfctl.model.terraform import FailureDomain
-from captfctl.terraform.contract.outputs import Health, HealthState, decode_cluster
+from captfctl.terraform.contract.outputs import Health, decode_cluster
 from tests.contract_module.objects import raw
 
 HEALTHY = '{"state": "running", "healthy": true, "message": null, "reasons": []}'

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from captfctl.terraform.contract.outputs import HealthState
+from captfctl.model.interface import HealthState
+from captfctl.model.machine import AddressType
 from captfctl.terraform.contract.outputs_workers import (
     Address,
-    AddressType,
     Instance,
     decode_machine,
     decode_pool,

@@ -7,9 +7,10 @@ import pytest
 from captfctl.clock import SystemClock
 from captfctl.controller import WorkQueue
 from captfctl.manager.caches import Caches, InformerReader
-from captfctl.manager.watches import connect_clusters
+from captfctl.manager.watches import connect
 from captfctl.model import keys, names
 from captfctl.model.core import Secret
+from captfctl.model.kinds import CLUSTER
 from captfctl.model.meta import ObjectMeta
 from captfctl.model.owner import Owner
 from captfctl.model.resources import SECRETS, TERRAFORM_CLUSTERS
@@ -81,7 +82,7 @@ def test_a_state_without_an_owner_wakes_the_object_that_it_is_labelled_for(name:
     queue: WorkQueue[tuple[str, str]] = WorkQueue(clock)
     caches.start()
     until(lambda: caches.synced)
-    connect_clusters(caches, queue)
+    connect(caches, CLUSTER, queue)
     while (key := queue.try_get()) is not None:
         queue.done(key)  # every object is told once at the start
 

@@ -6,8 +6,9 @@ import pytest
 
 from captfctl.controller import WorkQueue
 from captfctl.manager.caches import Caches, InformerReader
-from captfctl.manager.watches import connect_clusters, connect_slots
+from captfctl.manager.watches import connect, connect_slots
 from captfctl.model import keys
+from captfctl.model.kinds import CLUSTER
 from captfctl.model.resources import JOBS
 from captfctl.runs.slots import SlotOwner, Slots
 from captfctl.settings import ManagerSettings
@@ -31,7 +32,7 @@ def queue(world: World) -> Iterator[WorkQueue[tuple[str, str]]]:
     caches.start()
     eventually(lambda: caches.synced, "the caches")
     queue.add(OTHER)
-    connect_clusters(caches, queue)
+    connect(caches, CLUSTER, queue)
     yield queue
     queue.shut_down()
     caches.stop(5)

@@ -20,19 +20,6 @@ REASONS = {reasons.__name__: reasons for _, reasons in table()} | {"EventReason"
 
 # Not in the table before code says them: delete the line with the row that is added.
 LATER = {
-    "machines": [
-        "WaitingForOwnerMachine",
-        "WaitingForClusterInfrastructure",
-        "WaitingForClusterExports",
-        "WaitingForBootstrapData",
-        "ProviderIDMissing",
-        "ProviderIDSet",
-        "DeletionPolicyUnresolved",
-        "FailureDomainMismatch",
-        "ProviderIDChanged",
-        "RemediationRequested",
-        "RemediationWithdrawn",
-    ],
     "pools": [
         "WaitingForOwnerMachinePool",
         "ReplicasManagedByModule",

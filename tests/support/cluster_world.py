@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -27,7 +27,7 @@ from captfctl.model.identity import (
     TerraformClusterIdentity,
     TerraformClusterIdentitySpec,
 )
-from captfctl.model.kinds import CLUSTER, INFRASTRUCTURE
+from captfctl.model.kinds import CLUSTER, INFRASTRUCTURE, Kind
 from captfctl.model.meta import ApiObject, Condition, LabelSelector, ObjectMeta, OwnerReference
 from captfctl.model.owner import Owner
 from captfctl.model.resource import Document, Resource
@@ -122,6 +122,9 @@ class World:
     settings: PassSettings = field(default_factory=lambda: PassSettings(runner_image=RUNNER_IMAGE))
     key: tuple[str, str] = KEY
 
+    kind: ClassVar[Kind] = CLUSTER
+    resource: ClassVar[Resource[Any]] = TERRAFORM_CLUSTERS
+
     def __post_init__(self) -> None:
         self.store = EmbeddedStore.in_memory(self.clock)
         self.door: Door = self.store.door()
@@ -162,11 +165,11 @@ class World:
         obj.api_version, obj.kind = resource.api_version, resource.kind
         return self.door.create(resource, obj, obj.metadata.namespace)
 
-    def edit(self, change: Callable[[TerraformCluster], None]) -> TerraformCluster:
+    def edit(self, change: Callable[[Any], None]) -> Any:
         """Change the object as a person would."""
         obj = self.obj
         change(obj)
-        return self.door.update(TERRAFORM_CLUSTERS, obj)
+        return self.door.update(self.resource, obj)
 
     def edit_cluster(self, change: Callable[[Cluster], None]) -> Cluster:
         owner = self.door.get(CLUSTERS, NAME, NAMESPACE)
@@ -174,7 +177,7 @@ class World:
         return self.door.update(CLUSTERS, owner)
 
     def delete(self) -> None:
-        self.door.delete(TERRAFORM_CLUSTERS, self.key[1], self.key[0])
+        self.door.delete(self.resource, self.key[1], self.key[0])
 
     # Passes.
 
@@ -193,7 +196,7 @@ class World:
 
     def run(self, env: Env | None = None) -> Result:
         """One pass."""
-        return reconcile(CLUSTER, self.key, env or self.env())
+        return reconcile(self.kind, self.key, env or self.env())
 
     def settle(self, passes: int = 4) -> Result:
         """Passes without anything happening in between."""
@@ -216,13 +219,13 @@ class World:
     # What came out.
 
     @property
-    def obj(self) -> TerraformCluster:
-        return self.door.get(TERRAFORM_CLUSTERS, self.key[1], self.key[0])
+    def obj(self) -> Any:
+        return self.door.get(self.resource, self.key[1], self.key[0])
 
     @property
     def gone(self) -> bool:
         try:
-            self.door.get(TERRAFORM_CLUSTERS, self.key[1], self.key[0])
+            self.door.get(self.resource, self.key[1], self.key[0])
         except NotFound:
             return True
         return False
@@ -230,7 +233,7 @@ class World:
     @property
     def owner(self) -> Owner:
         obj = self.obj
-        return Owner("TerraformCluster", *self.key, obj.metadata.uid, NAME)
+        return Owner(self.kind.name, *self.key, obj.metadata.uid, NAME)
 
     def condition(self, kind: str) -> Condition:
         found = find(self.obj.status.conditions, kind)

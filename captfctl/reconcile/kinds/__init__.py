@@ -2,10 +2,11 @@
 (reconcile.md: Kinds)."""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
-from captfctl.model.kinds import CLUSTER
+from captfctl.model.kinds import CLUSTER, MACHINE
 from captfctl.reconcile.kinds.cluster import ClusterRules
+from captfctl.reconcile.kinds.machine import MachineRules
 from captfctl.reconcile.kinds.rules import (
     Built,
     KindRules,
@@ -27,5 +28,5 @@ __all__ = [
     "paused_by",
 ]
 
-RULES: Final[Mapping[str, type[ClusterRules]]] = {CLUSTER.name: ClusterRules}
+RULES: Final[Mapping[str, Any]] = {CLUSTER.name: ClusterRules, MACHINE.name: MachineRules}
 """By the kind's name."""

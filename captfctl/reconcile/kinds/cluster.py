@@ -1,5 +1,6 @@
 """What is particular about a `TerraformCluster` (reconcile.md: Kinds)."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from captfctl.cluster.door import Door
@@ -7,6 +8,7 @@ from captfctl.cluster.errors import NotFound
 from captfctl.model import keys, names
 from captfctl.model.capi import Cluster
 from captfctl.model.conditions import ConditionValue, Type
+from captfctl.model.events import Note
 from captfctl.model.kinds import CLUSTER, INFRASTRUCTURE, Kind
 from captfctl.model.meta import OwnerReference, PartialObject
 from captfctl.model.reasons import DependenciesReady
@@ -32,6 +34,7 @@ from captfctl.terraform.contract.outputs import decode_cluster
 from captfctl.terraform.state.reader import State
 
 _NAMED = 3
+_DEPENDENTS = (TERRAFORM_MACHINES.metadata_only(), TERRAFORM_MACHINE_POOLS.metadata_only())
 _ENDPOINT_SOURCES: dict[EndpointSourceChange, dict[str, str | None]] = {
     EndpointSourceChange.KEEP: {},
     EndpointSourceChange.RECORD_USER: {keys.ENDPOINT_SOURCE: SOURCE_USER},
@@ -45,6 +48,7 @@ class ClusterRules:
     kind: ClassVar[Kind] = CLUSTER
     resource: ClassVar[Resource[TerraformCluster]] = TERRAFORM_CLUSTERS
     mutable: ClassVar[bool] = True
+    refresh_after_apply: ClassVar[bool] = False
 
     def __init__(self, obj: TerraformCluster, cache: CacheReader) -> None:
         self.obj = obj
@@ -65,16 +69,13 @@ class ClusterRules:
             return ""
         labels = f"{keys.CLUSTER_NAME}={names.label_value(cluster)}"
         namespace = self.obj.metadata.namespace
-        found = [
-            _listed(door, resource, namespace, labels)
-            for resource in (TERRAFORM_MACHINES, TERRAFORM_MACHINE_POOLS)
-        ]
+        found = [_listed(door, resource, namespace, labels) for resource in _DEPENDENTS]
         blocking = [text for text in found if text]
         if not blocking:
             return ""
         return f"{' and '.join(blocking)} of cluster {cluster} must be deleted first"
 
-    def build(self, previous: bytes | None) -> Built | ConditionValue:
+    def build(self, _door: Door, previous: bytes | None) -> Built | ConditionValue:
         """Who decides the endpoint is settled by the first apply
         (module-contract.md: The control plane endpoint)."""
         if self.lookup.cluster is None:
@@ -107,6 +108,13 @@ class ClusterRules:
             conditions=((Type.ENDPOINT_AVAILABLE, available),) if available is not None else (),
             notes=mapped.notes,
         )
+
+    def sample(self, _health: str) -> None:
+        """Nothing is counted."""
+
+    def follow_up(self, _door: Door, _health: str, _config: Config) -> Sequence[Note]:
+        """Nothing."""
+        return ()
 
     def depends_on(self) -> object | None:
         """The Cluster: only the fields that are read are decoded."""

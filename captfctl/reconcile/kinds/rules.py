@@ -3,7 +3,7 @@
 A pass is the same for every kind. Where kinds differ, it asks the `KindRules` of its object.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
@@ -86,6 +86,8 @@ class KindRules(Protocol):
     resource: ClassVar[Resource[Any]]
     mutable: ClassVar[bool]
     """Whether changed inputs are applied to what is there."""
+    refresh_after_apply: ClassVar[bool]
+    """Whether an apply is followed by a reading of what became of it."""
 
     @property
     def obj(self) -> TerraformObject:
@@ -101,11 +103,11 @@ class KindRules(Protocol):
         """Its effective configuration (api.md: Effective configuration)."""
         ...
 
-    def dependents(self, door: Door) -> str:
+    def dependents(self, door: Door, /) -> str:
         """What must be gone before it may be destroyed, in words; empty for nothing. Read live."""
         ...
 
-    def build(self, previous: bytes | None) -> Built | ConditionValue:
+    def build(self, door: Door, previous: bytes | None, /) -> Built | ConditionValue:
         """The inputs it would be applied with now, or the gate that is closed.
 
         `previous` is what the last attempt rendered, None before the first. Raises
@@ -113,8 +115,20 @@ class KindRules(Protocol):
         """
         ...
 
-    def map_outputs(self, state: State, previous: bytes | None) -> Mapped:
+    def map_outputs(self, state: State, previous: bytes | None, /) -> Mapped:
         """Set the fields that follow from the outputs; give what the pass has to set."""
+        ...
+
+    def sample(self, health: str, /) -> None:
+        """Take note of a new reading of what was provisioned: a reason of
+        `InfrastructureHealthy`."""
+        ...
+
+    def follow_up(self, door: Door, health: str, config: Config, /) -> Sequence[Note]:
+        """What is to be written to what the object belongs to, once the object is written.
+
+        `health` is the reason of its `InfrastructureHealthy`. Gives the events of what changed.
+        """
         ...
 
     def depends_on(self) -> object | None:

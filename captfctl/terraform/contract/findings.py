@@ -1,18 +1,25 @@
 """What is wrong with a module's outputs, and the condition that says so
 (module-contract.md: Rules for outputs)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from captfctl.model.conditions import TRUE, ConditionValue
 from captfctl.model.reasons import OutputsValid
 
+_GRAVEST_FIRST = (
+    OutputsValid.OUTPUTS_INVALID,
+    OutputsValid.FAILURE_DOMAIN_MISMATCH,
+    OutputsValid.PROVIDER_ID_CHANGED,
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Violation:
-    """One broken rule."""
+    """One broken rule, and the reason that stands for it."""
 
     output: str
     message: str
+    reason: OutputsValid = OutputsValid.OUTPUTS_INVALID
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +37,10 @@ class Findings:
         """Whether `OutputsValid` is True."""
         return self._reason().status == TRUE
 
+    def with_violations(self, *more: Violation) -> "Findings":
+        """The findings together with what an object's own fields contradict."""
+        return replace(self, violations=(*self.violations, *more))
+
     def concerns(self, output: str) -> bool:
         """Whether the previous status value of this output is kept."""
         return (
@@ -45,8 +56,10 @@ class Findings:
     def _reason(self) -> OutputsValid:
         if self.missing:
             return OutputsValid.OUTPUTS_MISSING
-        if self.violations:
-            return OutputsValid.OUTPUTS_INVALID
+        broken = {violation.reason for violation in self.violations}
+        for reason in _GRAVEST_FIRST:
+            if reason in broken:
+                return reason
         if self.pending:
             return OutputsValid.OUTPUTS_PENDING
         return OutputsValid.INSTANCES_TRUNCATED if self.truncated else OutputsValid.OUTPUTS_VALID

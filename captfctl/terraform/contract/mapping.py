@@ -8,10 +8,12 @@ from captfctl.model import keys
 from captfctl.model.capi import Cluster, Endpoint
 from captfctl.model.conditions import ConditionValue, Type, find
 from captfctl.model.events import EventReason, Note
+from captfctl.model.interface import HealthState
 from captfctl.model.reasons import EndpointAvailable, InfrastructureHealthy
 from captfctl.model.terraform import NO_JSON, FailureDomain, TerraformCluster
+from captfctl.terraform.contract.findings import Findings
 from captfctl.terraform.contract.jsontext import canonical_any
-from captfctl.terraform.contract.outputs import ClusterOutputs, Health, HealthState
+from captfctl.terraform.contract.outputs import ClusterOutputs, Health
 
 EXPORTS_LIMIT = 65_536
 
@@ -58,7 +60,9 @@ def map_cluster(
     null. Pure: `obj` is not changed.
     """
     was_provisioned = bool(obj.status.initialization and obj.status.initialization.provisioned)
-    provisioned = was_provisioned or latches(outputs, state_has_hash)
+    provisioned = was_provisioned or latches(
+        outputs.findings, outputs.health, state_has_hash=state_has_hash
+    )
     endpoint = _new_endpoint(obj, outputs, endpoint_input_was_null)
     domains = _domains(obj, outputs)
     exports, too_large = _exports(obj, outputs)
@@ -87,14 +91,14 @@ def map_cluster(
     )
 
 
-def latches(outputs: ClusterOutputs, state_has_hash: bool) -> bool:
+def latches(findings: Findings, health: Health | None, *, state_has_hash: bool) -> bool:
     """Whether this state makes the object provisioned, once and for ever
     (module-contract.md: Provisioned)."""
     return (
         state_has_hash
-        and outputs.findings.valid
-        and outputs.health is not None
-        and outputs.health.state is not HealthState.PENDING
+        and findings.valid
+        and health is not None
+        and health.state is not HealthState.PENDING
     )
 
 

@@ -7,11 +7,11 @@ bytes of UTF-8.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 import msgspec
 
 from captfctl.model.capi import Endpoint
+from captfctl.model.interface import HealthState
 from captfctl.model.terraform import FailureDomain
 from captfctl.terraform.contract.findings import Collector, Findings
 from captfctl.terraform.contract.hashing import hashable
@@ -24,17 +24,6 @@ MAX_FAILURE_DOMAINS = 100
 MAX_HOST = 512
 MAX_PORT = 65535
 MAX_NAME = 256
-
-
-class HealthState(StrEnum):
-    """What a module can report of its infrastructure."""
-
-    PENDING = "pending"
-    RUNNING = "running"
-    DEGRADED = "degraded"
-    STOPPED = "stopped"
-    TERMINATED = "terminated"
-    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import StrEnum
 
+from captfctl.model.interface import HealthState
+from captfctl.model.machine import AddressType
 from captfctl.terraform.contract.findings import Collector, Findings
 from captfctl.terraform.contract.jsontext import Json
 from captfctl.terraform.contract.outputs import (
     Health,
-    HealthState,
     RawOutputs,
     decode_health,
     integer,
@@ -23,16 +23,6 @@ MAX_ADDRESSES = 256
 MAX_PROVIDER_IDS = 10_000
 MAX_INSTANCES = 1_000
 MAX_REPLICAS = 2**31 - 1
-
-
-class AddressType(StrEnum):
-    """In the order in which addresses are published."""
-
-    INTERNAL_IP = "InternalIP"
-    INTERNAL_DNS = "InternalDNS"
-    EXTERNAL_IP = "ExternalIP"
-    EXTERNAL_DNS = "ExternalDNS"
-    HOSTNAME = "Hostname"
 
 
 _ORDER = {kind: index for index, kind in enumerate(AddressType)}

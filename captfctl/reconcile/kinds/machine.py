@@ -1,0 +1,139 @@
+"""What is particular about a `TerraformMachine` (reconcile.md: Machines)."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from captfctl.cluster.door import Door
+from captfctl.model import keys
+from captfctl.model.capi import Machine
+from captfctl.model.conditions import ConditionValue
+from captfctl.model.events import Note
+from captfctl.model.kinds import MACHINE, Kind
+from captfctl.model.machine import TerraformMachine
+from captfctl.model.reasons import DependenciesReady, InfrastructureHealthy
+from captfctl.model.resource import Resource
+from captfctl.model.resources import TERRAFORM_MACHINES
+from captfctl.reconcile.cache import CacheReader
+from captfctl.reconcile.kinds import workers
+from captfctl.reconcile.kinds.remediation import UNHEALTHY, remediate
+from captfctl.reconcile.kinds.rules import Built, Mapped, owner_reference, values_of
+from captfctl.terraform.contract.build_workers import build_machine_inputs
+from captfctl.terraform.contract.effective import Config, Flags, OwnSettings, machine_config
+from captfctl.terraform.contract.mapping_machine import map_machine
+from captfctl.terraform.contract.outputs_workers import decode_machine
+from captfctl.terraform.state.reader import State
+
+
+class MachineRules:
+    """See `KindRules`."""
+
+    kind: ClassVar[Kind] = MACHINE
+    resource: ClassVar[Resource[TerraformMachine]] = TERRAFORM_MACHINES
+    mutable: ClassVar[bool] = False
+    refresh_after_apply: ClassVar[bool] = True
+
+    def __init__(self, obj: TerraformMachine, cache: CacheReader) -> None:
+        self.obj = obj
+        reference = owner_reference(obj, MACHINE)
+        namespace = obj.metadata.namespace
+        self._machine = cache.machine(namespace, reference.name) if reference else None
+        spec = self._machine.spec if self._machine else None
+        claim = workers.Claim(
+            spec.infrastructure_ref if spec else None, spec.cluster_name if spec else ""
+        )
+        self.lookup = workers.look_up(cache, MACHINE, obj, self._machine, claim)
+        self._infrastructure = workers.infrastructure_of(cache, obj, self.lookup.cluster)
+
+    def config(self, flags: Flags) -> Config:
+        """Its own fields, over what its cluster gives its machines, over the cluster's own."""
+        spec = self.obj.spec
+        own = OwnSettings(
+            identity=spec.identity_ref,
+            jobs=spec.jobs,
+            drift_interval=spec.drift.interval_seconds if spec.drift else None,
+            remediation=spec.remediation,
+            deletion_policy=spec.deletion_policy,
+        )
+        return machine_config(own, self._infrastructure, flags)
+
+    def dependents(self, _door: Door) -> str:
+        """Nothing depends on a machine."""
+        return ""
+
+    def build(self, door: Door, _previous: bytes | None) -> Built | ConditionValue:
+        """See `KindRules`. Asked for until the machine is provisioned, and never after."""
+        machine, cluster = self._machine, self.lookup.cluster
+        if self.lookup.gate is not None or machine is None:
+            return self.lookup.missing
+        if cluster is None:
+            return _waiting_for_cluster(self.lookup.cluster_name)
+        gate = workers.cluster_gate(cluster, self._infrastructure)
+        if gate is not None or self._infrastructure is None:
+            return gate or self.lookup.missing
+        exported = workers.read_exports(door, self._infrastructure)
+        if isinstance(exported, ConditionValue):
+            return exported
+        secret = machine.spec.bootstrap.data_secret_name if machine.spec.bootstrap else ""
+        bootstrap = workers.read_bootstrap(door, machine, machine.metadata.namespace, secret)
+        if isinstance(bootstrap, ConditionValue):
+            return bootstrap
+        return Built(build_machine_inputs(self.obj, cluster, machine, exported.exports, bootstrap))
+
+    def map_outputs(self, state: State, _previous: bytes | None) -> Mapped:
+        """Provider id, addresses and placement (module-contract.md: What outputs change)."""
+        mapped = map_machine(
+            self.obj,
+            self._machine,
+            decode_machine(values_of(state)),
+            state_has_hash=bool(state.inputs_hash),
+        )
+        spec, status = self.obj.spec, self.obj.status
+        spec.provider_id = mapped.provider_id
+        status.addresses = list(mapped.addresses)
+        status.failure_domain = mapped.failure_domain
+        status.interruptible = mapped.interruptible
+        return Mapped(
+            outputs_valid=mapped.outputs_valid,
+            healthy=mapped.infrastructure_healthy,
+            provisioned=mapped.provisioned,
+            notes=mapped.notes,
+        )
+
+    def sample(self, health: str) -> None:
+        """Count unhealthy readings in a row; one that tells nothing changes nothing."""
+        if health == InfrastructureHealthy.HEALTHY:
+            self.obj.status.unhealthy_samples = 0
+        elif health in UNHEALTHY:
+            self.obj.status.unhealthy_samples += 1
+
+    def follow_up(self, door: Door, health: str, config: Config) -> Sequence[Note]:
+        """Ask Cluster API to replace an unhealthy machine, or take that back."""
+        if self._machine is None:
+            return ()
+        return remediate(door, self.obj, self._machine, health, config)
+
+    def depends_on(self) -> object | None:
+        """Its Machine and Cluster, and what it inherits. Until it is provisioned also on what the
+        inputs are built from, which is not in the caches."""
+        started = self.obj.status.initialization
+        cluster, infrastructure = self.lookup.cluster, self._infrastructure
+        if started is None or not started.provisioned:
+            return None
+        if self._machine is None or cluster is None or infrastructure is None:
+            return None
+        return (
+            _seen(self._machine),
+            (cluster.metadata.uid, cluster.spec.paused, cluster.spec.infrastructure_ref),
+            (infrastructure.metadata.uid, infrastructure.spec),
+        )
+
+
+def _seen(machine: Machine) -> object:
+    meta = machine.metadata
+    marks = {key: meta.annotations.get(key) for key in (keys.REMEDIATE, keys.REMEDIATION_REQUESTED)}
+    return meta.uid, meta.deletion_timestamp, machine.spec, marks
+
+
+def _waiting_for_cluster(name: str) -> ConditionValue:
+    text = f"Cluster {name} does not exist" if name else f"the label {keys.CLUSTER_NAME} is not set"
+    return DependenciesReady.WAITING_FOR_OWNER.says(text)
