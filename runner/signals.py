@@ -1,12 +1,16 @@
 """Being told to stop (runner.md: Interruption).
 
 As PID 1 the runner gets only the signals it handles, so the handlers are installed before anything
-else is loaded.
+else is loaded. Until then SIGTERM is held back: by the executable as it starts, on a node of this
+machine by what starts it.
 """
 
 import signal
 import time
 from types import FrameType
+
+
+_STOPS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Cancellation:
@@ -17,9 +21,11 @@ class Cancellation:
         self._before: list[tuple[signal.Signals, object]] = []
 
     def watch(self) -> None:
-        """Take over SIGTERM and SIGINT. Main thread only."""
-        for number in (signal.SIGTERM, signal.SIGINT):
+        """Take over SIGTERM and SIGINT, also those that were held back since the process began.
+        Main thread only."""
+        for number in _STOPS:
             self._before.append((number, signal.signal(number, self._note)))
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
 
     def release(self) -> None:
         """Give the signals back to their earlier handlers."""

@@ -7,6 +7,7 @@
  */
 
 #include <Python.h>
+#include <signal.h>
 #include <sys/prctl.h>
 
 #include "modules.h"
@@ -45,7 +46,18 @@ static int fail(PyStatus status) {
     return 1;
 }
 
+/* SIGTERM waits until the runner takes it: before that it would end this process, or be lost where
+ * it is the first one of its PID namespace. */
+static void hold_signals(void) {
+    sigset_t stops;
+    sigemptyset(&stops);
+    sigaddset(&stops, SIGTERM);
+    sigaddset(&stops, SIGINT);
+    sigprocmask(SIG_BLOCK, &stops, NULL);
+}
+
 int main(int argc, char **argv) {
+    hold_signals();
     PyPreConfig preconfig;
     PyPreConfig_InitIsolatedConfig(&preconfig);
     preconfig.utf8_mode = 1;

@@ -109,6 +109,35 @@ def test_sigterm_reaches_the_main_process_only(run: Run) -> None:
     assert run.end().exit_code == 3
 
 
+def test_a_program_that_holds_sigterm_back_is_not_ended_before_it_can_tell(run: Run) -> None:
+    """As the runner, whose interpreter takes its time to start."""
+    late = run.directory / "late"
+    over = run.python(
+        "import os, signal, sys\n"
+        f"while not os.path.exists({str(late)!r}): pass\n"
+        "def stop(*_):\n"
+        "    print('told', flush=True)\n"
+        "    sys.exit(3)\n"
+        "signal.signal(signal.SIGTERM, stop)\n"
+        "signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])\n"
+        "signal.pause()\n",
+        holds_stop=True,
+    )
+    until(lambda: run.container.running is not None)
+    assert run.container.terminate()
+    late.touch()
+    assert over.wait(DEADLINE)
+    assert run.log() == ["told"]
+    assert run.end().exit_code == 3
+
+
+def test_any_other_program_gets_sigterm_from_its_first_moment(run: Run) -> None:
+    over = run.start("grep SigBlk /proc/self/status; kill -TERM $$; sleep 60")
+    assert over.wait(DEADLINE)
+    assert run.log()[0].split()[1] == "0" * 16
+    assert run.end().signal == signal.SIGTERM
+
+
 @pytest.mark.parametrize("escape", ["setsid", "double fork", "empty environment"])
 def test_nothing_survives_the_main_process(run: Run, escape: str) -> None:
     leave = {

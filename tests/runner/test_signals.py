@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from runner import wire
 from tests.runner.harness import REPOSITORY, Job, alive, wait_until
 
 FOREVER = "while :; do sleep 0.02; done"
@@ -34,6 +35,30 @@ def test_a_signal_during_init_interrupts_the_run(job: Job, number):
     assert (outcome.error["kind"], outcome.error["step"]) == ("interrupted", "init")
     assert outcome.called == ["init"]
     assert outcome.document["steps"][0]["exit"] == 1
+
+
+@pytest.mark.parametrize("op", ["apply", "destroy"])
+def test_a_signal_before_the_runner_is_there_still_makes_a_result(job: Job, op):
+    """It was held back while the interpreter started; no step has begun."""
+
+    def before_exec() -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    command = [sys.executable, "-m", "runner", *job.flags(f"--op={op}")]
+    done = subprocess.run(
+        command,
+        cwd=REPOSITORY,
+        env=job.environ,
+        preexec_fn=before_exec,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    result = wire.decode(job.result.read_text())
+    assert result.error_kind == wire.INTERRUPTED
+    assert not result.has_step(op)
+    assert [call.name for call in job.calls()] in ([], ["version"])
 
 
 def test_a_last_step_that_still_succeeds_makes_the_run_succeed(job: Job):

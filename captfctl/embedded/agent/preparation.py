@@ -137,6 +137,7 @@ class Preparation:
             memory_limit=limit,
             memory_by=self._record.memory_by,
             cgroup=str(self._node.cgroup or ""),
+            holds_stop=is_runner(container.command),
             log_limit=self._node.settings.log_limit,
         )
 

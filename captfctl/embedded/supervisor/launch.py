@@ -11,7 +11,10 @@ MARKER = "CAPTF_POD_UID"
 
 
 class Launch(NamedTuple):
-    """One container. `hostname_by` and `memory_by` are values of `isolation` and `memory`."""
+    """One container. `hostname_by` and `memory_by` are values of `isolation` and `memory`.
+
+    `holds_stop`: the program lets SIGTERM through itself, once it can tell what that interrupted.
+    """
 
     directory: str
     argv: list[str]
@@ -23,6 +26,7 @@ class Launch(NamedTuple):
     memory_limit: int = 0
     memory_by: str = ""
     cgroup: str = ""
+    holds_stop: bool = False
     log_limit: int = 32 * 1024 * 1024
 
     @property

@@ -90,9 +90,12 @@ class Supervisor:
         out, out_end = os.pipe2(os.O_CLOEXEC)
         err, err_end = os.pipe2(os.O_CLOEXEC)
         failed, failed_end = os.pipe2(os.O_CLOEXEC)
+        held = (signal.SIGTERM,) if self._launch.holds_stop else ()
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, held)
         self._main = os.fork()
         if self._main == 0:
             self._become_container(out_end, err_end, failed_end)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         for end in (out_end, err_end, failed_end):
             os.close(end)
         with os.fdopen(failed, "rb") as answer:
