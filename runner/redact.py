@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
-from runner.jsontext import escapes
+from runner.disguises import disguises, disguises_of_line
 
 REPLACEMENT = b"(sensitive)"
 SHORTEST = 4  # shorter values are not redacted: they would blot out ordinary text
@@ -43,7 +43,7 @@ class SecretSet:
             self.add(value, minimum)
 
     def forms(self) -> set[bytes]:
-        """Every byte string to replace: values, their lines, and both as JSON would escape them."""
+        """Every byte string to replace: values, their lines, and both in all their disguises."""
         plain = {value for value in self._minimums if len(value) >= SHORTEST}
         lines: dict[bytes, int] = {}
         for value, minimum in self._minimums.items():
@@ -51,8 +51,9 @@ class SecretSet:
                 for line in re.split(rb"[\r\n]+", value):
                     stripped = line.strip()
                     lines[stripped] = max(lines.get(stripped, 0), minimum)
-        plain |= {line for line, minimum in lines.items() if len(line) >= max(minimum, SHORTEST)}
-        return plain.union(*map(escapes, plain))
+        long = {line for line, minimum in lines.items() if len(line) >= max(minimum, SHORTEST)}
+        found = set().union(*map(disguises, plain), *map(disguises_of_line, long - plain))
+        return {form for form in found if len(form) >= SHORTEST}
 
 
 _Code = Literal["Q", "I"]

@@ -1,7 +1,7 @@
 """The result as it comes together, and how it is made to fit (runner.md: The result document)."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from runner import wire
 from runner.text import cut
@@ -25,6 +25,13 @@ class Result:
         self.plan: wire.Plan | None = None
         self.error: wire.Failure | None = None
         self.unsaved: wire.Unsaved | None = None
+
+    def hide(self, redact: Callable[[str], str]) -> None:
+        """Take secrets out of the addresses; whatever else is told was redacted when it came."""
+        if self.plan is not None:
+            self.plan = self.plan._replace(resources=tuple(map(redact, self.plan.resources)))
+        if self.drift is not None and self.drift.resources:
+            self.drift = self.drift._replace(resources=tuple(map(redact, self.drift.resources)))
 
     def encode(self) -> bytes:
         """The document, reduced as far as needed to fit."""

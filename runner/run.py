@@ -342,6 +342,7 @@ class Run:
 
     def _write_result(self, exit_code: int) -> int:
         path = self._context.options.result
+        self._context.result.hide(self._context.redactor.redact_text)
         try:
             self._context.result.write(path)
         except OSError as error:

@@ -9,7 +9,6 @@ import signal
 import time
 from types import FrameType
 
-
 _STOPS = (signal.SIGTERM, signal.SIGINT)
 
 

@@ -1,6 +1,7 @@
 """A secret given in every way there is, through every way a run can go: shown nowhere
 (runner.md: Redaction)."""
 
+import base64
 import json
 import threading
 from pathlib import Path
@@ -76,6 +77,7 @@ class Canary:
         self.job = job
         self._server = server
         self._runtime = runtime
+        self.fragments: tuple[str, ...] = FRAGMENTS
         (job.module / "main.tf").write_text(MODULE)
         (job.config / "main.tf.json").write_text(json.dumps(ROOT))
         self.variables()
@@ -102,7 +104,7 @@ class Canary:
             over.set()
             watcher.join()
         seen = outcome.everything + json.dumps(self._server.events) + "".join(watched)
-        for fragment in FRAGMENTS:
+        for fragment in self.fragments:
             assert fragment not in seen, _around(seen, fragment)
         assert "Traceback" not in outcome.err
         return outcome
@@ -157,6 +159,99 @@ def test_no_operation_of_a_real_runtime_shows_a_secret(job: Job, server, runtime
     canary.variables()
     assert canary.run("--op=drift").exit == 0
     assert canary.run("--op=refresh").exit == 0
+    destroyed = canary.run("--op=destroy")
+    assert destroyed.exit == 0, destroyed.err
+
+
+DISGUISED = 'p@ss/w\u00f6rd "x" $Y\'z & canary-7f3a!'
+# The module shows its secret in disguise: in values, addresses, errors and its commands' output.
+SHOWS = """
+variable "password" { type = string }
+variable "document" { type = string }
+variable "fail" { type = string }
+locals {
+  secret = nonsensitive(var.password)
+  forms = {
+    base64 = base64encode(local.secret)
+    one    = base64encode("x${local.secret}y")
+    two    = base64encode("xy${local.secret}")
+    basic  = "Basic ${base64encode("admin:${local.secret}")}"
+    url    = "https://u:${urlencode(local.secret)}@example.com/"
+    json   = jsonencode({ p = local.secret })
+    twice  = jsonencode({ policy = jsonencode({ p = local.secret }) })
+  }
+}
+resource "terraform_data" "shown" {
+  for_each = local.forms
+  input    = each.value
+  provisioner "local-exec" {
+    command     = <<-END
+      printf '%s ' "$FORM"
+      set -x
+      : "$SECRET"
+      printf %s "$SECRET" | base64 >&2
+    END
+    environment = { FORM = each.value, SECRET = local.secret }
+  }
+}
+resource "terraform_data" "named" {
+  for_each = toset(values(local.forms))
+}
+resource "terraform_data" "checked" {
+  input      = "x-${var.fail}"
+  depends_on = [terraform_data.shown]
+  lifecycle {
+    precondition {
+      condition     = var.fail != "yes"
+      error_message = "Refused: ${join(" ", values(local.forms))}"
+    }
+  }
+}
+output "echo" { value = local.forms }
+"""
+
+
+def pieces_of_base64(value: str) -> set[str]:
+    """Twelve characters each of what base64 makes of the value in any longer text."""
+    found = set()
+    for before in range(3):
+        one = base64.b64encode(b"\x00" * before + value.encode() + b"\x00\x00").decode()
+        other = base64.b64encode(b"\xff" * before + value.encode() + b"\xff\xff").decode()
+        same = "".join(a if a == b else " " for a, b in zip(one, other, strict=True)).strip()
+        found |= {same[at : at + 12] for at in range(len(same) - 11)}
+    assert len(found) > 60
+    return found
+
+
+@pytest.mark.terraform
+@pytest.mark.skipif(not RUNTIMES, reason="neither terraform nor tofu is on PATH")
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_no_operation_shows_a_secret_in_disguise(job: Job, server, runtime):
+    canary = Canary(job, server, [runtime])
+    canary.fragments = ("canary-7f3a", *pieces_of_base64(DISGUISED))
+    (job.module / "main.tf").write_text(SHOWS)
+
+    def variables(fail: str) -> None:
+        values = {"password": DISGUISED, "document": "", "fail": fail}
+        (job.config / "terraform.tfvars.json").write_text(json.dumps(values))
+
+    variables("no")
+    planned = canary.run("--op=plan")
+    assert planned.exit == 0, planned.err
+    listed = planned.document["plan"]["resources"]
+    assert any("(sensitive)" in address for address in listed), listed
+    variables("yes")
+    failed = canary.run("--op=apply")
+    assert failed.exit == 1
+    assert "(sensitive)" in failed.error["tail"]
+    variables("no")
+    applied = canary.run("--op=apply", "--guard-deletes")
+    assert applied.exit == 0, applied.err
+    (job.module / "main.tf").write_text(SHOWS.replace("toset(values(local.forms))", "toset([])"))
+    blocked = canary.run("--op=apply", "--guard-deletes")
+    assert blocked.error["kind"] == "blocked"
+    assert "(sensitive)" in blocked.error["tail"]
+    assert canary.run("--op=drift").exit == 0
     destroyed = canary.run("--op=destroy")
     assert destroyed.exit == 0, destroyed.err
 
