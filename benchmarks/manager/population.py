@@ -20,7 +20,7 @@ import msgspec
 from captfctl.clock import SystemClock
 from captfctl.cluster.errors import ApiError
 from captfctl.cluster.live import LiveDoor
-from captfctl.embedded.capi_crds import capi_crds
+from captfctl.embedded.capi import capi_crds
 from captfctl.manager.caches import Caches, InformerReader
 from captfctl.manager.identity import IdentityReconciler
 from captfctl.model import keys, names

@@ -3,7 +3,7 @@
 import sys
 
 from captfctl.clock import Clock
-from captfctl.embedded.capi_crds import capi_crds, capi_policies
+from captfctl.embedded.capi import capi_crds, capi_policies
 from captfctl.embedded.described import DescribedSet, load, scratch_store
 from captfctl.embedded.store import EmbeddedStore
 from captfctl.install.policies import policies

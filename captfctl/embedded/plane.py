@@ -18,8 +18,7 @@ from captfctl.embedded.agent import AgentSettings, ApiAccess, NodeAgent
 from captfctl.embedded.agent.settings import inherited_environment
 from captfctl.embedded.apiserver.apply import noted_door
 from captfctl.embedded.apiserver.server import ApiServer
-from captfctl.embedded.capi import CapiStandIn
-from captfctl.embedded.capi_crds import capi_crds, capi_policies
+from captfctl.embedded.capi import CapiStandIn, capi_crds, capi_policies
 from captfctl.embedded.garbage_collector import GarbageCollector
 from captfctl.embedded.images import ImageTable
 from captfctl.embedded.job_controller import JobController

@@ -7,7 +7,7 @@ from textwrap import dedent
 import pytest
 
 from captfctl.cluster.errors import Invalid
-from captfctl.embedded.capi_crds import capi_crds
+from captfctl.embedded.capi import capi_crds
 from captfctl.embedded.described import BadInput, load, scratch_store
 from captfctl.embedded.described.reading import MAX_BYTES
 from captfctl.install.policies import policies

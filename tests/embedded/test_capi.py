@@ -9,8 +9,8 @@ import pytest
 from captfctl.clock import SystemClock
 from captfctl.cluster.door import Door
 from captfctl.cluster.errors import Invalid
-from captfctl.embedded.capi import FINALIZER, CapiStandIn
-from captfctl.embedded.capi_crds import capi_crds, capi_policies
+from captfctl.embedded.capi import CapiStandIn, capi_crds, capi_policies
+from captfctl.embedded.capi.clusters import FINALIZER
 from captfctl.model.capi import Cluster
 from captfctl.model.crds import crds
 from captfctl.model.kinds import INFRASTRUCTURE

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from captfctl.cluster.errors import Invalid
-from captfctl.embedded.capi_crds import capi_crds
+from captfctl.embedded.capi import capi_crds
 from captfctl.embedded.store import EmbeddedStore
 from captfctl.model.crds import crds
 from captfctl.model.resources import (

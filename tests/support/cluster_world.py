@@ -13,7 +13,7 @@ import msgspec
 from captfctl.cluster.door import Door
 from captfctl.cluster.errors import NotFound
 from captfctl.controller import Result
-from captfctl.embedded.capi_crds import capi_crds
+from captfctl.embedded.capi import capi_crds
 from captfctl.embedded.store import EmbeddedStore
 from captfctl.model import keys
 from captfctl.model.capi import Cluster, ClusterSpec, InfrastructureRef

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 from captfctl.cluster.door import Door
-from captfctl.embedded.capi_crds import capi_crds
+from captfctl.embedded.capi import capi_crds
 from captfctl.embedded.store import EmbeddedStore
 from captfctl.model import capi, core, keys, names
 from captfctl.model.crds import crds
