@@ -1,5 +1,6 @@
 """Keeping the books of finished Jobs (runs.md: Bookkeeping)."""
 
+import json
 from datetime import timedelta
 from typing import Any
 
@@ -549,12 +550,46 @@ def test_pod_that_outlives_its_job_keeps_the_leases():
     assert len(world.lease_names()) == 2
 
 
+def _out_of_memory(world: World, *, result: bool) -> core.Job:
+    """The kernel ended the whole run, or, with a result, Terraform only."""
+    job = world.finished(ok=False, pod=False)
+    error = {"kind": "step", "step": "apply", "tail": "apply was killed by SIGKILL"}
+    steps = [{"name": "apply", "exit": 1, "seconds": 1.0}]
+    document = {"version": 1, "op": "apply", "steps": steps, "error": error}
+    ended = core.ContainerStateTerminated(
+        exit_code=1 if result else 137,
+        reason="OOMKilled",
+        message=json.dumps(document) if result else "",
+    )
+    state = core.ContainerState(terminated=ended)
+    world.add_pod(job, phase="Failed", state=state)
+    return job
+
+
+@pytest.mark.parametrize("result", [False, True], ids=["the whole run", "Terraform only"])
+def test_out_of_memory_is_said_in_condition_event_and_last_run(result):
+    world = World()
+    job = _out_of_memory(world, result=result)
+    books = keep(world)
+    said = "out of memory: the run was ended at its limit of 2Gi"
+    assert said in books.apply_condition.message
+    assert "ended without a result" not in books.apply_condition.message
+    assert "spec.jobs.resources.limits.memory" in books.apply_condition.message
+    (note,) = [note for note in books.notes if note.reason == "JobFailed"]
+    assert said in note.note
+    assert job.metadata.name in note.note
+    assert books.last_run is not None
+    assert books.last_run.error is not None
+    assert books.last_run.error.summary.startswith(said)
+    assert ("SIGKILL" in books.last_run.error.summary) is result
+    assert books.last_run.error.step == ("apply" if result else "")
+
+
 @pytest.mark.parametrize(
     ("status", "told"),
     [
         ({"reason": "Evicted", "message": "The node was low on memory."}, None),
         ({"reason": "UnsupportedPod"}, "UnsupportedPod"),
-        ({"terminated": "OOMKilled"}, "OOMKilled, exit code 137"),
         ({"terminated": "ContainerCannotRun"}, "ContainerCannotRun, exit code 137"),
         ({"terminated": "Error"}, ""),
     ],

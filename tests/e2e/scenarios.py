@@ -413,6 +413,23 @@ def module_refuses_its_variables(story: Story) -> None:
     assert len(story.jobs(Op.APPLY)) == 2
 
 
+def run_is_out_of_memory(story: Story) -> None:
+    """Condition, event and lastRun say it; the pod says who held it to its limit."""
+    story.create()
+    eventually(lambda: failed_apply(story), lambda: f"the failure shows: {story.explain()}")
+    said = "out of memory: the run was ended at its limit of 400Mi"
+    condition = story.condition("ApplyJobSucceeded")
+    assert condition is not None
+    assert said in condition.message
+    last = story.cluster().status.last_run
+    assert last is not None and last.error is not None
+    assert said in last.error.summary
+    eventually(lambda: story.events("JobFailed"), "the event")
+    assert said in story.events("JobFailed")[0].note
+    (pod,) = story.pods()
+    assert pod.metadata.annotations["captf.io/memory-limit-by"] in ("cgroup", "watchdog")
+
+
 def module_that_never_worked_is_deleted(story: Story) -> None:
     """Nothing was created, so nothing is destroyed with the module that cannot run."""
     story.create()

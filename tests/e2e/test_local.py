@@ -339,3 +339,26 @@ def reconcile_in(site: LocalSite, objects: Path) -> Captfctl:
         f"--data={site.data}",
         f"--images={site.images}",
     )
+
+
+def test_a_run_that_is_out_of_memory_says_so(tmp_path):
+    """A peak shorter than any sample, of a child of Terraform."""
+    site = LocalSite(tmp_path / "site")
+    module = tmp_path / "module"
+    shutil.copytree(QUICKSTART.parent / "module", module)
+    peak = "x = bytearray(600 << 20); x[::4096] = bytes(len(x[::4096]))"
+    (module / "hungry.tf").write_text(
+        'resource "terraform_data" "hungry" {\n'
+        f'  provisioner "local-exec" {{\n    command = "python3 -c \'{peak}\'"\n  }}\n}}\n'
+    )
+    site.add_image("registry.example.com/hungry/cluster:v1", module=module)
+    site.start()
+    try:
+        story = Story(site, "hungry")
+        limit = "jobs:\n    resources:\n      limits:\n        memory: 400Mi"
+        story.replace(
+            f"image: {IMAGE}", f"image: registry.example.com/hungry/cluster:v1\n  {limit}"
+        )
+        scenarios.run_is_out_of_memory(story)
+    finally:
+        site.stop()

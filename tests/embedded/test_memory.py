@@ -41,6 +41,36 @@ def test_without_version_2_or_its_memory_controller_there_is_none(tmp_path: Path
     assert find_parent(root, membership) is None
 
 
+def version_1(root: Path, *paths: str) -> None:
+    for path in paths:
+        (root / "memory" / path.lstrip("/")).mkdir(parents=True, exist_ok=True)
+        (root / "memory" / path.lstrip("/") / "memory.limit_in_bytes").write_text("9223372\n")
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"), [("/a/b", "memory/a/b"), ("/not/seen/here", "memory")]
+)
+def test_of_version_1_our_own_cgroup_is_taken(tmp_path: Path, own: str, expected: str) -> None:
+    root, membership = tmp_path / "cgroup", tmp_path / "membership"
+    version_1(root, "/", "/a/b")
+    (root / "unified").mkdir()
+    membership.write_text(f"4:memory:{own}\n1:name=systemd:/\n0::/\n")
+    assert find_parent(root, membership) == root / expected
+
+
+def test_a_cgroup_of_version_1_is_limited_and_tells_of_its_kills(tmp_path: Path) -> None:
+    version_1(tmp_path, "/")
+    (tmp_path / "memory" / "captf-x").mkdir()
+    group = Cgroup(tmp_path / "memory", "captf-x", 1 << 20)
+    path = tmp_path / "memory" / "captf-x"
+    assert (path / "memory.limit_in_bytes").read_text() == str(1 << 20)
+    assert (path / "memory.memsw.limit_in_bytes").read_text() == str(1 << 20)
+    (path / "memory.oom_control").write_text("oom_kill_disable 0\nunder_oom 0\noom_kill 2\n")
+    assert group.out_of_memory
+    (path / "memory.oom_control").write_text("oom_kill_disable 0\nunder_oom 0\noom_kill 0\n")
+    assert not group.out_of_memory
+
+
 def test_a_cgroup_is_limited_and_tells_of_its_kills(tmp_path: Path) -> None:
     group = Cgroup(tmp_path, "captf-x", 1 << 20)
     path = tmp_path / "captf-x"

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from captfctl.embedded.agent.abilities import cgroup_parent
 from captfctl.embedded.agent.containers import Container, ExitWatcher, Phase, start_supervisor
 from captfctl.embedded.supervisor import processes, records
 from captfctl.embedded.supervisor.launch import MARKER, Launch
@@ -291,6 +292,31 @@ def test_more_memory_than_the_limit_ends_the_container(run: Run) -> None:
     )
     assert over.wait(DEADLINE)
     assert (run.end().exit_code, run.end().reason) == (137, "OOMKilled")
+
+
+@pytest.mark.parametrize("where", ["main process", "child"])
+def test_a_peak_shorter_than_a_sample_is_caught_by_the_kernel(run: Run, where: str) -> None:
+    """Also where it ends a child only, and the main process tells of its failure."""
+    parent = cgroup_parent()
+    if parent is None:
+        pytest.skip("this machine grants no cgroup with a memory limit")
+    peak = (
+        "keep = bytearray(120 * 1024 * 1024)\nkeep[::4096] = b'x' * len(keep[::4096])\n"
+        "print('over it', flush=True)\n"
+    )
+    script = (
+        peak
+        if where == "main process"
+        else (
+            "import subprocess, sys\n"
+            f"sys.exit(subprocess.run([sys.executable, '-IS', '-c', {peak!r}]).returncode != 0)\n"
+        )
+    )
+    limited = {"memory_limit": 40 * 1024 * 1024, "memory_by": "cgroup", "cgroup": str(parent)}
+    assert run.python(script, **limited).wait(DEADLINE)
+    assert run.log() == []
+    assert run.end().reason == "OOMKilled"
+    assert run.end().exit_code == 137 or where == "child"
 
 
 def test_a_long_log_is_cut_by_age(run: Run) -> None:

@@ -2,14 +2,17 @@
 
 import contextlib
 import os
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
+from typing import NamedTuple
 
 
 class MemoryBy(StrEnum):
     """Who holds the container to its memory limit."""
 
     CGROUP = "cgroup"
+    """The kernel, by a cgroup of either version: also a peak of a millisecond."""
     WATCHDOG = "watchdog"
     """The supervisor adds up the resident memory of the tree twice a second."""
     NONE = "none"
@@ -24,19 +27,35 @@ def cgroup_name(pod_uid: str, container: str = "") -> str:
     return f"captf-{pod_uid}-{container}"
 
 
+class _Files(NamedTuple):
+    """The files of one version of cgroups. `optional` is what a kernel may lack."""
+
+    limit: str
+    optional: Mapping[str, str]
+    events: str
+
+
+# Without a limit on swap, one on memory would only push the container out there.
+_VERSION_2 = _Files(
+    "memory.max", {"memory.swap.max": "0", "memory.oom.group": "1"}, "memory.events"
+)
+_VERSION_1 = _Files(
+    "memory.limit_in_bytes", {"memory.memsw.limit_in_bytes": "{limit}"}, "memory.oom_control"
+)
+
+
 class Cgroup:
-    """A cgroup (version 2) below `parent`, made for one container."""
+    """A cgroup below `parent`, made for one container; of the version that `parent` is."""
 
     def __init__(self, parent: Path, name: str, limit: int) -> None:
         """Raises `OSError` when this user may not make one there."""
+        self._files = _VERSION_1 if (parent / _VERSION_1.limit).exists() else _VERSION_2
         self._path = parent / name
         self._path.mkdir(exist_ok=True)
-        (self._path / "memory.max").write_text(str(limit))
-        # Without this a limit would only push the container into swap.
-        with contextlib.suppress(OSError):
-            (self._path / "memory.swap.max").write_text("0")
-        with contextlib.suppress(OSError):
-            (self._path / "memory.oom.group").write_text("1")
+        (self._path / self._files.limit).write_text(str(limit))
+        for file, value in self._files.optional.items():
+            with contextlib.suppress(OSError):
+                (self._path / file).write_text(value.format(limit=limit))
 
     def enter(self) -> None:
         """Put the calling process into it."""
@@ -45,7 +64,7 @@ class Cgroup:
     @property
     def out_of_memory(self) -> bool:
         """Whether the kernel has killed something in it for memory."""
-        for line in (self._path / "memory.events").read_text().splitlines():
+        for line in (self._path / self._files.events).read_text().splitlines():
             name, _, count = line.partition(" ")
             if name == "oom_kill":
                 return int(count) > 0
@@ -58,15 +77,31 @@ class Cgroup:
 
 
 def find_parent(root: Path, membership: Path) -> Path | None:
-    """The nearest cgroup above our own in which this user can limit the memory of a child.
+    """The nearest cgroup in which this user can limit the memory of a child.
 
-    `root` is where cgroups version 2 are mounted, `membership` this process's `/proc/self/cgroup`.
-    Our own one is no candidate: a cgroup with processes in it cannot hand out controllers.
+    `root` is where cgroups are mounted, `membership` this process's `/proc/self/cgroup`.
     """
-    own = next(
-        (line[3:] for line in membership.read_text().splitlines() if line.startswith("0::")), None
-    )
-    if own is None or not (root / "cgroup.controllers").exists():
+    lines = [line.split(":", 2) for line in membership.read_text().splitlines()]
+    own = {names: path for _, names, path in (line for line in lines if len(line) == 3)}
+    if (root / "cgroup.controllers").exists():
+        return _parent_of_version_2(root, own.get(""))
+    return _parent_of_version_1(root / "memory", own.get("memory"))
+
+
+def _parent_of_version_1(root: Path, own: str | None) -> Path | None:
+    """Our own one, or the root, where a container sees its own there."""
+    if own is None:
+        return None
+    for path in (root / own.lstrip("/"), root):
+        if (path / _VERSION_1.limit).exists() and os.access(path, os.W_OK):
+            return path
+    return None
+
+
+def _parent_of_version_2(root: Path, own: str | None) -> Path | None:
+    """Above our own one, which is no candidate: a cgroup with processes in it cannot hand out
+    controllers."""
+    if own is None:
         return None
     here = root / own.lstrip("/")
     candidates = [path for path in here.parents if path == root or root in path.parents]

@@ -115,14 +115,32 @@ def failure_detail(run: FinishedRun) -> str:
     """`: step <step> failed: <why>`; what the runner says of it is bounded here."""
     if run.plan_unreadable:
         return ": it reported no plan that can be read"
+    memory = out_of_memory(run)
     if run.result is None or run.result.error is None:
+        if memory:
+            return f": {memory}"
         return "" if run.bookkept else f": it ended without a result{_told_by_the_node(run.pod)}"
     if run.interrupted:
         return ": stopped from outside"
     error = run.result.error
     text = f": step {cut(error.step, 64)} failed" if error.step else ": failed"
-    why = cause(error)
+    why = "; ".join(part for part in (memory, cause(error)) if part)
     return f"{text}: {why}" if why else text
+
+
+def out_of_memory(run: FinishedRun) -> str:
+    """That something of the run was ended for its memory; empty when nothing was."""
+    state = source_state(run.pod)
+    ended = state.terminated if state else None
+    if run.pod is None or ended is None or ended.reason != "OOMKilled":
+        return ""
+    limits = [c.resources.limits for c in run.pod.spec.containers if c.resources]
+    limit = next((limits_of["memory"] for limits_of in limits if "memory" in limits_of), "")
+    of = f" of {limit}" if limit else ""
+    return (
+        f"out of memory: the run was ended at its limit{of}, or a part of it was; raise "
+        "spec.jobs.resources.limits.memory"
+    )
 
 
 def _told_by_the_node(pod: Pod | None) -> str:

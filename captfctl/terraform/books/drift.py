@@ -9,7 +9,7 @@ from captfctl.model.meta import Condition
 from captfctl.model.ops import Op
 from captfctl.model.reasons import DriftDetected, DriftJobSucceeded
 from captfctl.model.terraform import DriftAction
-from captfctl.terraform.books.apply_condition import pull_failure
+from captfctl.terraform.books.apply_condition import failure_detail, names_job, pull_failure
 from captfctl.terraform.books.results import FinishedRun, op_of
 from captfctl.terraform.books.runs import Runs
 
@@ -56,7 +56,9 @@ def drift_job_condition(
         return pull
     if run.deadline:
         return DriftJobSucceeded.DRIFT_JOB_DEADLINE_EXCEEDED.says(f"Job {run.name}")
-    return DriftJobSucceeded.DRIFT_JOB_FAILED.says(f"Job {run.name}")
+    if run.bookkept and previous is not None and names_job(previous.message, run.name):
+        return ConditionValue.of(previous)
+    return DriftJobSucceeded.DRIFT_JOB_FAILED.says(f"Job {run.name}{failure_detail(run)}")
 
 
 def _is_outcome(condition: Condition) -> bool:
