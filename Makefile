@@ -13,6 +13,10 @@ RERUNS ?= 0
 demo: $(READY)
 	@$(BIN)/python examples/demo.py
 
+# Bytecode is kept, also where the environment says otherwise: each process of the tests, and there are
+# hundreds, would compile what it imports.
+test test-kubernetes: export PYTHONDONTWRITEBYTECODE :=
+
 test: $(READY)
 	@$(BIN)/python -m pytest -n $(WORKERS) --reruns $(RERUNS) -rsR
 

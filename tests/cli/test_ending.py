@@ -97,3 +97,21 @@ def test_a_second_signal_ends_at_once_and_says_what_is_left(left, said):
     assert (done.returncode, done.stdout) == (1, "")
     assert "ended at once: " in done.stderr
     assert said in done.stderr
+
+
+FIRST_SIGNAL = """
+import os, signal, sys
+from captfctl.cli.signals import end_requested
+ending = end_requested()
+ending.check()
+os.kill(os.getpid(), signal.Signals[sys.argv[1]])
+print("goes on")
+ending.check()
+"""
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGINT", 130), ("SIGHUP", 129)])
+def test_the_first_signal_lets_a_command_end_in_order_with_the_code_of_a_shell(name, code):
+    command = [sys.executable, "-c", FIRST_SIGNAL, name]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert (done.returncode, done.stdout) == (code, "goes on\n")

@@ -28,16 +28,6 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[LocalSite]:
-    site = LocalSite(tmp_path / "site")
-    site.start()
-    try:
-        yield site
-    finally:
-        site.stop()
-
-
 def state_secret(story: Story) -> Secret:
     suffix = names.state_suffix("TerraformCluster", story.namespace, NAME)
     return story.door.get(SECRETS, names.state_secret(suffix), story.namespace)

@@ -1,7 +1,6 @@
 """Two managers that do not elect a leader, on the embedded control plane: the run lease decides
 (leases.md: Two managers). On a real one: tests/kubernetes/test_faults.py."""
 
-import sys
 import threading
 from collections import defaultdict
 from collections.abc import Iterator
@@ -10,15 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from captfctl.cluster.door import EventType
+from captfctl.clock import SystemClock
+from captfctl.cluster.door import Door, EventType
 from captfctl.cluster.live import LiveDoor
+from captfctl.embedded.apiserver import ApiServer
+from captfctl.embedded.capi import CapiStandIn
+from captfctl.embedded.plane import install
+from captfctl.embedded.store import EmbeddedStore
 from captfctl.model import keys
 from captfctl.model.core import Job
 from captfctl.model.resources import JOBS
 from captfctl.runs.jobs import is_finished
-from tests.e2e.bare_plane import UP
-from tests.e2e.site import QUICK_IMAGE, QUICK_RUNTIME, QUICKSTART, ROOT, Captfctl, eventually
+from tests.e2e.site import Captfctl, eventually
 from tests.kubernetes.fleet import Fleet
+from tests.support.fake_runner import FakeRunner
 
 pytestmark = [pytest.mark.timeout(900)]
 
@@ -56,26 +60,51 @@ class LiveJobs:
 
 
 @pytest.fixture
-def kubeconfig(tmp_path: Path) -> Iterator[Path]:
-    images = tmp_path / "images.yaml"
-    images.write_text(f"{QUICK_IMAGE}:\n  module: {QUICKSTART}\n  runtime: {QUICK_RUNTIME}\n")
-    plane = Captfctl(
-        tmp_path / "plane.log",
-        str(tmp_path / "data"),
-        str(images),
-        command=(
-            "/usr/bin/env",
-            f"PYTHONPATH={ROOT}",
-            sys.executable,
-            "-m",
-            "tests.e2e.bare_plane",
-        ),
-    )
-    plane.start(UP)
-    try:
-        yield tmp_path / "data" / "api" / "kubeconfig"
-    finally:
-        plane.terminate()
+def store() -> Iterator[EmbeddedStore]:
+    store = EmbeddedStore.in_memory(SystemClock())
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def kubeconfig(tmp_path: Path, store: EmbeddedStore) -> Iterator[Path]:
+    """A control plane without a node."""
+    door, clock = store.door(), SystemClock()
+    install(door)
+    api = ApiServer(store, data_dir=tmp_path / "api", clock=clock)
+    capi = CapiStandIn(door, clock)
+    api.start()
+    capi.start()
+    yield api.kubeconfig_path
+    capi.stop(10)
+    api.stop()
+
+
+class Runs:
+    """Every Job runs for a moment and succeeds, without a process of its own: what is tested is
+    who creates it."""
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+        self._runner = FakeRunner(door, SystemClock())
+        self._started: dict[str, Job] = {}
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._ending.wait(0.05):
+            ended, self._started = self._started, {}
+            for job in ended.values():
+                self._runner.succeed(job)
+            for job in self._door.list(JOBS).items:
+                if not is_finished(job):
+                    self._runner.start(job)
+                    self._started[job.metadata.uid] = job
+
+    def close(self) -> None:
+        self._ending.set()
+        self._thread.join()
 
 
 @pytest.fixture
@@ -98,8 +127,8 @@ def managers(tmp_path: Path, kubeconfig: Path) -> Iterator[list[Captfctl]]:
         assert manager.terminate() == 0
 
 
-def test_fifty_objects_at_once_never_have_two_live_jobs_each(kubeconfig, managers):
-    with closing(LiveDoor.from_kubeconfig(kubeconfig)) as door:
+def test_fifty_objects_at_once_never_have_two_live_jobs_each(store, kubeconfig, managers):
+    with closing(LiveDoor.from_kubeconfig(kubeconfig)) as door, closing(Runs(store.door())):
         watching = LiveJobs(door)
         fleet = Fleet(door, "fifty", OBJECTS)
         fleet.create()
