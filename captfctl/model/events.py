@@ -146,6 +146,8 @@ class EventReason(StrEnum):
         "A run could not store the state that it left.")
     UNSAVED_STATE_STORED = _normal("UnsavedStateStored", Action.RECONCILE,
         "A state that a run could not store is stored now.")
+    STATE_LARGE = _warning("StateLarge", Action.RECONCILE,
+        "The state is over 80 % of the size that can be read, or over all of it.")
     STATE_LOCKED = _warning("StateLocked", Action.RECONCILE,
         "Something else than our Jobs holds the state lock.")
     STATE_UNREADABLE = _warning("StateUnreadable", Action.RECONCILE,

@@ -334,8 +334,16 @@ class StateReadable(Reason, types=(Type.STATE_READABLE,)):
         "An apply ended without telling what it created, and there is no state.",
         "Look at what exists, then take one of the ways that the message names.",
         event=EventReason.STATE_LOST, metric="applyoutcomeunknown")
+    STATE_LARGE = _Row(TRUE, "StateLarge", DONE,
+        "The state was read, and is over 80 % of the size that can be read.",
+        "Move resources to another module, or keep large values out of attributes and outputs.",
+        warning=True, event=EventReason.STATE_LARGE)
+    STATE_TOO_LARGE = _Row(FALSE, "StateTooLarge", PERSON,
+        "The state is too large to be read; a deletion destroys all the same.",
+        "Make it smaller with `terraform state rm`, or delete the object.",
+        event=EventReason.STATE_LARGE, metric="toolarge")
     STATE_CORRUPT = _Row(FALSE, "StateCorrupt", PERSON,
-        "The state cannot be decoded, is too large, or is of an unsupported version.",
+        "The state cannot be decoded, or is of an unsupported version.",
         _PUT_BACK, event=EventReason.STATE_UNREADABLE, metric="corrupt")
     STATE_ENCRYPTED = _Row(FALSE, "StateEncrypted", PERSON,
         "The module encrypts its state, which is not supported.",

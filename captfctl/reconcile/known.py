@@ -35,15 +35,25 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class StateView:
-    """The state as this pass found it. `held`: no Job may run except a requested restore."""
+    """The state as this pass found it. `held`: no Job may run except a requested restore.
+
+    `too_large`: there is one that cannot be read, with which Terraform can work.
+    """
 
     state: State | None
     held: bool = False
+    too_large: Unreadable | None = None
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a state to work with."""
+        return self.state is not None or self.too_large is not None
 
     @property
     def inputs_hash(self) -> str:
         """The hash recorded on the state; empty when there is none."""
-        return self.state.inputs_hash if self.state else ""
+        found = self.state or self.too_large
+        return found.inputs_hash if found else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,7 +133,7 @@ def _run(
     unguarded: bool = False,
 ) -> RunSpec:
     policy = p.obj.spec.source.image_pull_policy
-    known, has_state = decided.known, decided.state.state is not None
+    known, has_state = decided.known, decided.state.exists
     lock = known.books.lock
     stale = lock.force_unlock if lock is not None else ""
     return RunSpec(

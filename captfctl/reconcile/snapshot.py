@@ -51,7 +51,7 @@ def snapshot(p: Pass, known: Known, view: StateView) -> DecideInput:
 def _state(p: Pass, known: Known, view: StateView) -> State:
     state = view.state
     return State(
-        exists=state is not None or known.books.unsaved.kept is not None,
+        exists=view.exists or known.books.unsaved.kept is not None,
         inputs_hash=view.inputs_hash,
         current_hash=known.inputs.hash,
         pending=pending(p),

@@ -36,7 +36,7 @@ from captfctl.terraform.state.records import (
     mark_applied,
     read_records,
 )
-from captfctl.terraform.state.verdict import Signs, Verdict, judge, replaced
+from captfctl.terraform.state.verdict import Signs, Verdict, judge, large, replaced
 
 _DEFINITE = frozenset(
     {
@@ -69,12 +69,12 @@ def _unreadable(p: Pass, records: Records, found: Unreadable) -> tuple[Records, 
         records = read_records(p.env.door, p.owner)
         verdict = _verdict(p, records, found)
     p.conditions.set_reason(verdict.reason, verdict.message)
-    if not verdict.held:
-        remember(p.obj.metadata, None)
     if found.problem is StateProblem.NO_STATE and not verdict.held:
+        remember(p.obj.metadata, None)
         p.conditions.set_default(OutputsValid.OUTPUTS_PENDING)
         p.conditions.set_default(InfrastructureHealthy.WAITING_FOR_PROVISIONING)
-    return records, StateView(None, verdict.held)
+    too_large = found if found.problem is StateProblem.TOO_LARGE else None
+    return records, StateView(None, verdict.held, too_large)
 
 
 def _verdict(p: Pass, records: Records, found: Unreadable) -> Verdict:
@@ -172,7 +172,7 @@ def _accepted(p: Pass, found: State) -> bool:
 
 def _believe(p: Pass, known: Known, found: State) -> tuple[Records, StateView]:
     records = known.records
-    _report(p, known.books)
+    _report(p, known.books, found)
     remember(p.obj.metadata, LastState.of(found, p.owner.uid))
     status = p.obj.status
     status.observed_state_serial = found.serial
@@ -204,12 +204,14 @@ def _map_outputs(p: Pass, records: Records, state: State) -> None:
     p.later.extend(mapped.notes)
 
 
-def _report(p: Pass, books: Bookkeeping) -> None:
+def _report(p: Pass, books: Bookkeeping, found: State) -> None:
     """A foreign lock does not stop Jobs: they wait for it, and fail if it stays
     (state.md: The state lock)."""
     lock = books.lock
     if lock is not None and lock.holder is LockHolder.FOREIGN:
         p.conditions.set_reason(StateReadable.STATE_LOCKED, lock.message)
+    elif found.large:
+        p.conditions.set_reason(StateReadable.STATE_LARGE, large(found))
     else:
         p.conditions.set_reason(StateReadable.STATE_READ)
 

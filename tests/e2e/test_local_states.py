@@ -1,5 +1,5 @@
-"""States that are swapped, emptied or were never written, with real Terraform on the embedded
-control plane."""
+"""States that are swapped, emptied, too large or were never written, with real Terraform on the
+embedded control plane."""
 
 import gzip
 import json
@@ -100,6 +100,21 @@ def test_another_state_is_used_once_a_person_accepts_it(site):
     eventually(lambda: len(story.jobs(Op.APPLY)) == 2, "the second apply")
     story.wait_settled()
     assert story.state().lineage == lineage
+
+
+def test_a_state_over_the_limit_is_told_before_and_destroyed(site):
+    """Terraform ignores what it does not know in a state, and would take minutes over this much of
+    what it knows."""
+    story = Story(site, "large")
+    story.create()
+    story.wait_settled()
+    rewrite(story, {"serial": 20, "filler": "0" * (13 * 2**20)})
+    assert "13 MiB" in wait_for(story, "StateLarge")
+    rewrite(story, {"serial": 21, "filler": "0" * (16 * 2**20)})
+    wait_for(story, "StateTooLarge")
+    story.site.kubectl("delete", "cluster", NAME, "-n", story.namespace, "--timeout=60s")
+    assert story.events("Destroyed")
+    eventually(lambda: nothing_left(story), lambda: f"nothing left: {leftovers(story)}", 30)
 
 
 HANGING_INIT = """#!/bin/sh

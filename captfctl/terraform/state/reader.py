@@ -17,6 +17,8 @@ from captfctl.model.resources import SECRETS
 from runner import wire
 
 DECOMPRESSED_MAX = 16 * 1024 * 1024
+LARGE = DECOMPRESSED_MAX * 8 // 10
+"""From here on a person is told that the state will be too large."""
 STATE_VERSION = 4
 _GZIP = 31  # zlib's window bits for one gzip member with header and checksum
 _PART = re.compile(r"[1-9][0-9]{0,8}")
@@ -30,14 +32,19 @@ class StateProblem(StrEnum):
     UNSUPPORTED_VERSION = "UnsupportedVersion"
     ENCRYPTED = "Encrypted"
     INCONSISTENT = "Inconsistent"
+    TOO_LARGE = "TooLarge"
 
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """Why there is no state to work with. `message` never holds anything of the state itself."""
+    """Why there is no state to work with. `message` never holds anything of the state itself.
+
+    `inputs_hash` is recorded on a state that is too large to be read and works otherwise.
+    """
 
     problem: StateProblem
     message: str
+    inputs_hash: str = ""
 
 
 class Output(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,7 +63,7 @@ class Output(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """A state that was read. `bytes` is the compressed size of all chunks.
+    """A state that was read. `bytes` is the compressed size of all chunks, `unpacked` the other.
 
     `chunks` is the metadata of its Secrets in chunk order: the first is the base. `resources`
     counts managed resource blocks, whatever their number of instances.
@@ -70,6 +77,12 @@ class State:
     inputs_hash: str
     chunks: tuple[ObjectMeta, ...] = field(repr=False)
     bytes: int
+    unpacked: int = 0
+
+    @property
+    def large(self) -> bool:
+        """Whether it will soon be too large to be read."""
+        return self.unpacked >= LARGE
 
 
 class _Resource(msgspec.Struct):
@@ -117,7 +130,10 @@ def state_of(secrets: Sequence[Secret], owner: Owner) -> State | Unreadable:
     try:
         chunks = _in_order(secrets, owner.suffix)
         payload = _payload(chunks)
-        document = _parse(_decompress(payload))
+        text = _decompress(payload)
+        if text is None:
+            return _too_large(chunks[0])
+        document = _parse(text)
     except _BadStateError as error:
         return error.unreadable
     return State(
@@ -126,10 +142,25 @@ def state_of(secrets: Sequence[Secret], owner: Owner) -> State | Unreadable:
         terraform_version=document.terraform_version or "",
         outputs=document.outputs or {},
         resources=sum(resource.mode == "managed" for resource in document.resources or ()),
-        inputs_hash=chunks[0].metadata.annotations.get(keys.INPUTS_HASH, ""),
+        inputs_hash=_inputs_hash(chunks[0]),
         chunks=tuple(chunk.metadata for chunk in chunks),
         bytes=len(payload),
+        unpacked=len(text),
     )
+
+
+def _inputs_hash(base: Secret) -> str:
+    return base.metadata.annotations.get(keys.INPUTS_HASH, "")
+
+
+def _too_large(base: Secret) -> Unreadable:
+    text = f"the state is larger than {in_mib(DECOMPRESSED_MAX)} when decompressed"
+    return Unreadable(StateProblem.TOO_LARGE, text, _inputs_hash(base))
+
+
+def in_mib(size: int) -> str:
+    """A size for people, rounded down."""
+    return f"{size * 10 // 2**20 / 10:g} MiB"
 
 
 def _in_order(secrets: Sequence[Secret], suffix: str) -> list[Secret]:
@@ -172,8 +203,9 @@ def _payload(chunks: list[Secret]) -> bytes:
     return b"".join(secret.data[keys.TFSTATE] for secret in chunks)
 
 
-def _decompress(payload: bytes) -> bytes:
-    """The first gzip member; what follows is a stale tail of an earlier, longer state.
+def _decompress(payload: bytes) -> bytes | None:
+    """The first gzip member; what follows is a stale tail of an earlier, longer state. None: it is
+    too large.
 
     Bounded: a module could write a gzip bomb into its own state.
     """
@@ -183,10 +215,7 @@ def _decompress(payload: bytes) -> bytes:
     except zlib.error as error:
         raise _BadStateError(StateProblem.CORRUPT, "the state is not valid gzip") from error
     if len(text) > DECOMPRESSED_MAX:
-        raise _BadStateError(
-            StateProblem.CORRUPT,
-            f"the state is larger than {DECOMPRESSED_MAX} bytes when decompressed",
-        )
+        return None
     if not stream.eof:
         raise _BadStateError(StateProblem.CORRUPT, "the state's gzip stream ends too early")
     return text

@@ -10,7 +10,13 @@ from captfctl.model.resources import SECRETS
 from captfctl.terraform.state.cleanup import backup_selector
 from captfctl.terraform.state.last_state import LastState, accepted_as
 from captfctl.terraform.state.lock import LockTrace, find_lock
-from captfctl.terraform.state.reader import State, StateProblem, Unreadable
+from captfctl.terraform.state.reader import (
+    DECOMPRESSED_MAX,
+    State,
+    StateProblem,
+    Unreadable,
+    in_mib,
+)
 from captfctl.terraform.state.records import Record, Records
 from captfctl.terraform.state.unsaved import find_kept
 
@@ -21,14 +27,11 @@ class Verdict:
 
     reason: StateReadable
     message: str
+    held: bool = False
 
     @property
     def status(self) -> str:
         return self.reason.status
-
-    @property
-    def held(self) -> bool:
-        return self.reason.bad
 
 
 _REASONS = {
@@ -105,6 +108,8 @@ def judge(
     Nothing that was ever applied may be followed by a plain apply: it would create everything a
     second time.
     """
+    if unreadable.problem is StateProblem.TOO_LARGE:
+        return _too_large(unreadable, deleting=deleting)
     if unreadable.problem is not StateProblem.NO_STATE:
         text = f"{unreadable.message}. {_put_back(owner)}"
         return _held(_REASONS[unreadable.problem], text, deleting=deleting)
@@ -128,6 +133,28 @@ def replaced(owner: Owner, found: State, why: str, *, deleting: bool) -> Verdict
     return _held(StateReadable.STATE_REPLACED, text, deleting=deleting)
 
 
+def _too_large(unreadable: Unreadable, *, deleting: bool) -> Verdict:
+    """Terraform can work with it, so what the deletion waits for is not kept from running."""
+    text = unreadable.message
+    if deleting:
+        return Verdict(StateReadable.STATE_TOO_LARGE, f"{text}; it is destroyed all the same")
+    text = (
+        f"{text}, so its outputs cannot be read and no apply or check runs. Make it smaller with "
+        "`terraform state rm` from a workstation, after moving resources to another module; "
+        "deleting the object destroys all of it"
+    )
+    return Verdict(StateReadable.STATE_TOO_LARGE, text, held=True)
+
+
+def large(state: State) -> str:
+    """What to say of a state that can still be read."""
+    return (
+        f"the state has {in_mib(state.unpacked)} when decompressed; over "
+        f"{in_mib(DECOMPRESSED_MAX)} it cannot be read, and only a destroy runs then. Move "
+        "resources to another module, or keep large values out of attributes and outputs"
+    )
+
+
 def _put_back(owner: Owner) -> str:
     return f"Put Secret {names.state_secret(owner.suffix)} back from a copy of yours"
 
@@ -138,7 +165,7 @@ def _held(reason: StateReadable, message: str, *, deleting: bool) -> Verdict:
             "; the deletion is held until then: to let it go without a destroy, and keep what "
             "exists, set spec.deletionPolicy to Retain"
         )
-    return Verdict(reason, message)
+    return Verdict(reason, message, held=True)
 
 
 def _unknown(job: str) -> str:
