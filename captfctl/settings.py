@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Annotated, Any, get_type_hints
 
 from captfctl.errors import InputError
-from captfctl.model.kinds import CLUSTER, MACHINE
+from captfctl.model.kinds import CLUSTER, MACHINE, MACHINE_POOL
 
 START_PATIENCE = timedelta(seconds=18)
 """Long enough for most API servers that are started again. A leader ends sooner when it cannot
@@ -31,6 +31,7 @@ _IMAGE = re.compile(
 _CONCURRENCIES = (
     "terraformcluster_concurrency",
     "terraformmachine_concurrency",
+    "terraformmachinepool_concurrency",
     "terraformclusteridentity_concurrency",
 )
 
@@ -173,6 +174,14 @@ class ManagerSettings(PassSettings):
             "N",
         ),
     ] = 10
+    terraformmachinepool_concurrency: Annotated[
+        int,
+        Flag(
+            "TerraformMachinePools reconciled at a time.",
+            "a pass mostly waits for the API server, so that more would hardly be faster",
+            "N",
+        ),
+    ] = 10
     terraformclusteridentity_concurrency: Annotated[
         int,
         Flag(
@@ -253,6 +262,7 @@ class ManagerSettings(PassSettings):
         return {
             CLUSTER.name: self.terraformcluster_concurrency,
             MACHINE.name: self.terraformmachine_concurrency,
+            MACHINE_POOL.name: self.terraformmachinepool_concurrency,
         }
 
     def validate(self) -> None:

@@ -48,9 +48,8 @@ class Permission:
         )
 
 
-OBJECTS = ("terraformclusters", "terraformmachines")
+OBJECTS = ("terraformclusters", "terraformmachines", "terraformmachinepools")
 IDENTITIES = ("terraformclusteridentities",)
-DEPENDENTS = ("terraformmachinepools",)
 
 MANAGER = (
     Permission("", ("configmaps",), READ, "user variables from labelled ConfigMaps"),
@@ -91,6 +90,12 @@ MANAGER = (
         "what a machine belongs to, and the mark that asks for its replacement",
     ),
     Permission(
+        CAPI,
+        ("machinepools",),
+        ("get", "list", "patch", "watch"),
+        "what a pool belongs to, and the number of its members",
+    ),
+    Permission(
         "coordination.k8s.io",
         ("leases",),
         ("create", "delete", "get", "list", "update", "watch"),
@@ -109,12 +114,6 @@ MANAGER = (
         tuple(f"{kind}/finalizers" for kind in OBJECTS),
         ("update",),
         "Jobs and Secrets owned by the object",
-    ),
-    Permission(
-        INFRASTRUCTURE,
-        DEPENDENTS,
-        ("list", "watch"),
-        "pools that a cluster's deletion waits for",
     ),
     Permission(
         INFRASTRUCTURE,

@@ -11,10 +11,10 @@ from captfctl.cluster.door import Door
 from captfctl.cluster.errors import ApiError, Forbidden, NotFound
 from captfctl.controller import Informer
 from captfctl.model import keys, names
-from captfctl.model.capi import Cluster, Machine
+from captfctl.model.capi import Cluster, Machine, MachinePool
 from captfctl.model.core import Job, Lease, RoleBinding, ServiceAccount
 from captfctl.model.identity import TerraformClusterIdentity
-from captfctl.model.kinds import CLUSTER, MACHINE
+from captfctl.model.kinds import CLUSTER, MACHINE, MACHINE_POOL
 from captfctl.model.meta import ApiObject, PartialObject
 from captfctl.model.owner import Owner
 from captfctl.model.resource import Resource
@@ -23,6 +23,7 @@ from captfctl.model.resources import (
     CONFIG_MAPS,
     JOBS,
     LEASES,
+    MACHINE_POOLS,
     MACHINES,
     NAMESPACES,
     ROLE_BINDINGS,
@@ -163,20 +164,13 @@ class Caches:
         self.capi_clusters = self._informer(CLUSTERS)
         self.own = {CLUSTER.name: self.clusters}
         self.owners = {CLUSTER.name: self.capi_clusters}
-        if self._served(TERRAFORM_MACHINES):
-            self.own[MACHINE.name] = self._informer(
-                TERRAFORM_MACHINES,
-                labels=kept,
-                indexes={
-                    BY_CLUSTER: _cluster_index,
-                    BY_IDENTITY: _own_identity_index,
-                    BY_LABEL: _label_index,
-                    BY_LOCAL_SECRET: local_secrets,
-                    BY_VARIABLES: _variables_index,
-                },
-                resync=True,
-            )
-            self.owners[MACHINE.name] = self._informer(MACHINES)
+        for kind, resource, owners in (
+            (MACHINE, TERRAFORM_MACHINES, MACHINES),
+            (MACHINE_POOL, TERRAFORM_MACHINE_POOLS, MACHINE_POOLS),
+        ):
+            if self._served(resource) and self._served(owners):
+                self.own[kind.name] = self._workers(resource, kept)
+                self.owners[kind.name] = self._informer(owners)
         self.jobs = self._informer(
             JOBS,
             labels=_MANAGED,
@@ -232,6 +226,20 @@ class Caches:
         )
         self._all.append(informer)
         return informer
+
+    def _workers(self, resource: Resource[Any], kept: str) -> Informer[Any]:
+        return self._informer(
+            resource,
+            labels=kept,
+            indexes={
+                BY_CLUSTER: _cluster_index,
+                BY_IDENTITY: _own_identity_index,
+                BY_LABEL: _label_index,
+                BY_LOCAL_SECRET: local_secrets,
+                BY_VARIABLES: _variables_index,
+            },
+            resync=True,
+        )
 
     def _served(self, resource: Resource[Any]) -> bool:
         """Whether the kind is installed: an older installation lacks it, and never blocks on it."""
@@ -341,6 +349,9 @@ class InformerReader:
 
     def machine(self, namespace: str, name: str) -> Machine | None:
         return self._caches.owners[MACHINE.name].get(namespace, name)
+
+    def machine_pool(self, namespace: str, name: str) -> MachinePool | None:
+        return self._caches.owners[MACHINE_POOL.name].get(namespace, name)
 
     def labelled_clusters(self, namespace: str, cluster: str) -> Sequence[TerraformCluster]:
         value = f"{namespace}/{names.label_value(cluster)}"

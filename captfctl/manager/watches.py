@@ -14,7 +14,7 @@ from captfctl.manager.caches import (
     local_secrets,
 )
 from captfctl.model import keys, names
-from captfctl.model.capi import Cluster, Machine
+from captfctl.model.capi import Cluster, Machine, MachinePool
 from captfctl.model.core import Job
 from captfctl.model.identity import TerraformClusterIdentity
 from captfctl.model.kinds import INFRASTRUCTURE, Kind
@@ -210,16 +210,17 @@ def _any_change(
     )
 
 
-def _referenced(kind: Kind, owner: Cluster | Machine) -> list[Key]:
-    ref = owner.spec.infrastructure_ref
+def _referenced(kind: Kind, owner: Cluster | Machine | MachinePool) -> list[Key]:
+    spec = owner.spec.template.spec if isinstance(owner, MachinePool) else owner.spec
+    ref = spec.infrastructure_ref
     if ref is None or (ref.api_group, ref.kind) != (INFRASTRUCTURE, kind.name):
         return []
     return [(owner.metadata.namespace, ref.name)]
 
 
-def _depended_on(owner: Cluster | Machine) -> tuple[object, ...]:
+def _depended_on(owner: Cluster | Machine | MachinePool) -> tuple[object, ...]:
     """What of its owner an object depends on."""
-    if isinstance(owner, Machine):
+    if not isinstance(owner, Cluster):
         return owner.spec, owner.deleting, owner.metadata.labels, owner.metadata.annotations
     spec, started = owner.spec, owner.status.initialization
     return (

@@ -79,13 +79,19 @@ class Machine(ApiObject):
     spec: MachineSpec = msgspec.field(default_factory=MachineSpec)
 
 
+class MachineTemplateMeta(Part):
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+
+
 class MachineTemplateSpec(Part):
+    metadata: MachineTemplateMeta = msgspec.field(default_factory=MachineTemplateMeta)
     spec: MachineSpec = msgspec.field(default_factory=MachineSpec)
 
 
 class MachinePoolSpec(Part):
     cluster_name: str = ""
     replicas: int | None = None
+    failure_domains: list[str] = msgspec.field(default_factory=list)
     template: MachineTemplateSpec = msgspec.field(default_factory=MachineTemplateSpec)
 
 

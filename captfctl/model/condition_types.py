@@ -32,6 +32,7 @@ class Type(StrEnum):
     DELETING = "Deleting"
     DELETION_BLOCKED = "DeletionBlocked"
     ENDPOINT_AVAILABLE = "EndpointAvailable"
+    AUTOSCALING_ACTIVE = "AutoscalingActive"
 
 
 NEGATIVE = frozenset({Type.DRIFT_DETECTED, Type.DELETING, Type.DELETION_BLOCKED})

@@ -13,6 +13,7 @@ from captfctl.model.resource import Document, Resource
 from captfctl.model.resources import (
     TERRAFORM_CLUSTER_IDENTITIES,
     TERRAFORM_CLUSTERS,
+    TERRAFORM_MACHINE_POOLS,
     TERRAFORM_MACHINES,
 )
 from captfctl.model.schema import Schema, schema_of
@@ -140,6 +141,19 @@ DEFINITIONS: tuple[Definition, ...] = (
             PROVISIONED,
             Column(name="ProviderID", path=".spec.providerID"),
             IMAGE,
+            condition_column("InputsApplied", wide=True),
+            AGE,
+        ),
+    ),
+    Definition(
+        resource=TERRAFORM_MACHINE_POOLS,
+        short_names=("tfmp",),
+        labels=_LABELS,
+        columns=(
+            CLUSTER,
+            owner_column("MachinePool"),
+            Column(name="Replicas", path=".status.replicas", type="integer"),
+            condition_column("Ready"),
             condition_column("InputsApplied", wide=True),
             AGE,
         ),

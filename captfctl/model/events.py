@@ -126,6 +126,8 @@ class EventReason(StrEnum):
     PROVISIONED = _normal("Provisioned", Action.RECONCILE, "The infrastructure is provisioned.")
     PROVIDER_ID_SET = _normal("ProviderIDSet", Action.RECONCILE,
         "The module's provider id was written to the spec.")
+    REPLICAS_WRITTEN_BACK = _normal("ReplicasWrittenBack", Action.RECONCILE,
+        "The number of members of an autoscaled pool was written to its MachinePool.")
     CONTROL_PLANE_ENDPOINT_SET = _normal("ControlPlaneEndpointSet", Action.RECONCILE,
         "The module's endpoint was written to the spec.")
     FAILURE_DOMAINS_CHANGED = _normal("FailureDomainsChanged", Action.RECONCILE,

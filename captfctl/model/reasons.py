@@ -150,6 +150,9 @@ class DependenciesReady(Reason, types=(Type.DEPENDENCIES_READY,)):
     WAITING_FOR_OWNER_MACHINE = _Row(FALSE, "WaitingForOwnerMachine", WAITS,
         "Only the control plane owns the object so far, no Machine.",
         "If it lasts: let infrastructureRef of a Machine name this object.")
+    WAITING_FOR_OWNER_MACHINE_POOL = _Row(FALSE, "WaitingForOwnerMachinePool", WAITS,
+        "Something owns the object, but no MachinePool does.",
+        "If it lasts: let infrastructureRef of a MachinePool name this object.")
     OWNER_NOT_FOUND = _Row(FALSE, "OwnerNotFound", PERSON,
         "The object of Cluster API that owns this one does not exist.",
         "Delete the object if its owner will not return; its infrastructure is destroyed.")
@@ -502,6 +505,21 @@ class DeletionBlocked(Reason, types=(Type.DELETION_BLOCKED,)):
         "Machines or pools of the cluster exist; the message names them.",
         "If it lasts: look at what keeps the machines and pools from being deleted.", warning=True)
     NOT_BLOCKED = _Row(FALSE, "NotBlocked", DONE, "Nothing holds it back.")
+
+
+class AutoscalingActive(Reason, types=(Type.AUTOSCALING_ACTIVE,)):
+    """Whether an autoscaler of the module decides how many members a pool has."""
+
+    REPLICAS_MANAGED_BY_MODULE = _Row(TRUE, "ReplicasManagedByModule", DONE,
+        "It does, within the limits of the MachinePool's annotations.")
+    AUTOSCALING_DISABLED = _Row(FALSE, "AutoscalingDisabled", DONE,
+        "The MachinePool has no limits for an autoscaler.", warning=False)
+    AUTOSCALING_ANNOTATIONS_INVALID = _Row(FALSE, "AutoscalingAnnotationsInvalid", PERSON,
+        "The limits of the MachinePool cannot be used; the message tells why.",
+        "Correct the annotations of the MachinePool.")
+    REPLICAS_MANAGED_EXTERNALLY = _Row(FALSE, "ReplicasManagedExternally", PERSON,
+        "Something else manages the replicas of the MachinePool, too.",
+        "Remove the annotation cluster.x-k8s.io/replicas-managed-by, or the limits.")
 
 
 class EndpointAvailable(Reason, types=(Type.ENDPOINT_AVAILABLE,)):

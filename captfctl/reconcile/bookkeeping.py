@@ -66,6 +66,7 @@ def _given(p: Pass, found: Found) -> BooksInput:
         deleting=p.deleting,
         paused=p.paused,
         lock=found.lock,
+        inputs_key=p.rules.counted_by,
         unsaved_shown=p.env.cache.secret(p.owner.namespace, wire.kept_secret(p.owner.suffix))
         is not None,
     )

@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 
 from captfctl.cluster.door import Door, find
 from captfctl.model import keys, names
-from captfctl.model.capi import Cluster, Machine
+from captfctl.model.capi import Cluster, Machine, MachinePool
 from captfctl.model.core import Lease, RoleBinding, ServiceAccount
 from captfctl.model.identity import TerraformClusterIdentity
 from captfctl.model.meta import ApiObject, PartialObject
@@ -18,6 +18,7 @@ from captfctl.model.resource import Resource
 from captfctl.model.resources import (
     CLUSTERS,
     CONFIG_MAPS,
+    MACHINE_POOLS,
     MACHINES,
     NAMESPACES,
     ROLE_BINDINGS,
@@ -48,6 +49,10 @@ class CacheReader(JobsReader, Protocol):
 
     def machine(self, namespace: str, name: str) -> Machine | None:
         """A Machine of Cluster API."""
+        ...
+
+    def machine_pool(self, namespace: str, name: str) -> MachinePool | None:
+        """A MachinePool of Cluster API."""
         ...
 
     def labelled_clusters(self, namespace: str, cluster: str) -> Sequence[TerraformCluster]:
@@ -110,6 +115,9 @@ class DoorCache(DoorJobs):
 
     def machine(self, namespace: str, name: str) -> Machine | None:
         return find(self._source, MACHINES, namespace, name)
+
+    def machine_pool(self, namespace: str, name: str) -> MachinePool | None:
+        return find(self._source, MACHINE_POOLS, namespace, name)
 
     def labelled_clusters(self, namespace: str, cluster: str) -> Sequence[TerraformCluster]:
         labels = f"{keys.CLUSTER_NAME}={names.label_value(cluster)}"

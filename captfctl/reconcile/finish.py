@@ -168,8 +168,8 @@ def _inputs_value(p: Pass, known: Known) -> tuple[InputsApplied, str] | None:
             return None
         text = "the apply is over and the state was not read yet"
         return InputsApplied.INPUTS_UNAVAILABLE, text
-    if known.awaited:
-        return InputsApplied.AWAITING_APPROVAL, known.awaited
+    if known.awaited or known.inputs.held:
+        return InputsApplied.AWAITING_APPROVAL, known.awaited or known.inputs.held
     hashed, current = known.state.inputs_hash, known.inputs.hash
     applied = bool(hashed) and (hashed == current or not p.rules.mutable)
     if known.inputs.values is None and not applied:

@@ -1,17 +1,16 @@
 """The inputs the object would be applied with now, and the gates before them
 (reconcile.md: Inputs and their gates)."""
 
-from collections.abc import Mapping
-
 from captfctl.cluster.door import Door, find
 from captfctl.model.conditions import ConditionValue, Type
 from captfctl.model.core import ConfigMap, Secret
 from captfctl.model.reasons import DependenciesReady
 from captfctl.model.resources import CONFIG_MAPS, SECRETS
 from captfctl.reconcile.context import Pass
+from captfctl.reconcile.kinds import Built
 from captfctl.reconcile.known import Inputs
 from captfctl.terraform.contract.errors import VariablesError
-from captfctl.terraform.contract.hashing import inputs_hash
+from captfctl.terraform.contract.hashing import approval_hash, inputs_hash
 from captfctl.terraform.contract.variables import (
     SourceKind,
     SourceRef,
@@ -20,17 +19,19 @@ from captfctl.terraform.contract.variables import (
     source_refs,
 )
 from captfctl.terraform.state.records import Records
-from runner import wire
 
 
 def build(p: Pass, records: Records) -> Inputs:
     """Build and hash the inputs, or set `DependenciesReady` to the first unmet dependency."""
-    inputs, annotations = _build(p, records)
-    if inputs.gate is not None:
-        p.set(Type.DEPENDENCIES_READY, inputs.gate)
+    inputs, built = _build(p, records)
+    if built is None:
+        if inputs.gate is not None:
+            p.set(Type.DEPENDENCIES_READY, inputs.gate)
         return inputs
     p.conditions.set_reason(DependenciesReady.DEPENDENCIES_READY)
-    for key, value in annotations.items():
+    for kind, found in built.conditions:
+        p.set(kind, found)
+    for key, value in built.annotations.items():
         if value is None:
             p.obj.metadata.annotations.pop(key, None)
         else:
@@ -43,23 +44,24 @@ def build_for_destroy(p: Pass, records: Records) -> Inputs:
     return _build(p, records)[0]
 
 
-def _build(p: Pass, records: Records) -> tuple[Inputs, Mapping[str, str | None]]:
-    """The inputs, and the annotations that they settle."""
-    built = p.rules.build(p.env.door, previous_tfvars(records))
+def _build(p: Pass, records: Records) -> tuple[Inputs, Built | None]:
+    """The inputs, and what they settle once every gate has passed."""
+    built = p.rules.build(p.env.door, records)
     if isinstance(built, ConditionValue):
-        return Inputs(built), {}
+        return Inputs(built), None
     try:
         variables = _variables(p)
     except VariablesError as problem:
-        return Inputs(problem.reason.says(str(problem))), {}
-    hashed = inputs_hash(p.obj.spec.source.image, built.inputs, variables)
-    return Inputs(None, built.inputs, variables, hashed), built.annotations
-
-
-def previous_tfvars(records: Records) -> bytes | None:
-    """What the last attempt rendered; None before the first."""
-    attempt = records.attempt
-    return attempt.files.get(wire.VARIABLES_FILE) if attempt is not None else None
+        return Inputs(problem.reason.says(str(problem))), None
+    parts = p.obj.spec.source.image, built.inputs, variables
+    inputs = Inputs(
+        values=built.inputs,
+        variables=variables,
+        hash=inputs_hash(*parts),
+        approval_hash=approval_hash(*parts),
+        held=built.held,
+    )
+    return inputs, built
 
 
 def _variables(p: Pass) -> UserVariables:

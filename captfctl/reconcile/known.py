@@ -58,12 +58,18 @@ class StateView:
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What the object would be applied with now, or the gate that keeps it from being known."""
+    """What the object would be applied with now, or the gate that keeps it from being known.
+
+    `approval_hash` leaves out what changes by itself. `held` says what waits for an approval and is
+    not among the values; empty for nothing.
+    """
 
     gate: ConditionValue | None = None
     values: ContractInputs | None = None
     variables: UserVariables = field(default_factory=dict)
     hash: str = ""
+    approval_hash: str = ""
+    held: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

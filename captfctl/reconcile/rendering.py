@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from captfctl.decide import Reason
+from captfctl.model import keys
 from captfctl.model.meta import seconds_stamp
 from captfctl.model.ops import Op
 from captfctl.model.terraform import IdentityKind
@@ -163,3 +164,10 @@ def _run(
         unguarded=unguarded,
         generation=p.obj.metadata.generation,
     )
+
+
+def _counted(p: Pass, known: Known, op: Op) -> dict[str, str]:
+    """By what failures of this Job are counted, where that is not its inputs hash."""
+    if op not in (Op.APPLY, Op.PLAN) or p.rules.counted_by == keys.INPUTS_HASH:
+        return {}
+    return {p.rules.counted_by: known.inputs.approval_hash}

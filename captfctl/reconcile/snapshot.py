@@ -38,6 +38,7 @@ def snapshot(p: Pass, known: Known, view: StateView) -> DecideInput:
         health_interval=config.health_interval if p.provisioned else _OFF,
         membership_interval=config.membership_interval,
         refresh_after_apply=p.rules.refresh_after_apply,
+        converging=view.state is not None and (p.rules.converging or _comes_up(p)),
         uid=p.owner.uid,
         created=p.obj.metadata.creation_timestamp,
         state_held=p.deleting and view.held,
@@ -46,6 +47,11 @@ def snapshot(p: Pass, known: Known, view: StateView) -> DecideInput:
         manual_apply=config.manual_apply,
         plans=False,  # nobody could approve one yet: nothing is applied unasked
     )
+
+
+def _comes_up(p: Pass) -> bool:
+    """A pool that is still coming up is looked at as often as one whose members change."""
+    return bool(p.config.membership_interval) and pending(p)
 
 
 def _state(p: Pass, known: Known, view: StateView) -> State:
@@ -72,7 +78,8 @@ def _jobs(p: Pass, known: Known) -> Jobs:
     newest = books.newest(Op.APPLY)
     blocked = newest if newest is not None and newest.blocked else None
     annotations = blocked.job.metadata.annotations if blocked else {}
-    failed = {op: books.failures.of(op, known.inputs.hash) for op in Op}
+    wanted = known.inputs.approval_hash if p.rules.counted_by == keys.APPROVAL_HASH else ""
+    failed = {op: books.failures.of(op, wanted or known.inputs.hash) for op in Op}
     return Jobs(
         failures={op: found.count for op, found in failed.items()},
         last_failure={op: f.last for op, f in failed.items() if f.last is not None},

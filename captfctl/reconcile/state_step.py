@@ -13,7 +13,6 @@ from captfctl.model.reasons import InfrastructureHealthy, OutputsValid, StateRea
 from captfctl.model.terraform import TerraformObject
 from captfctl.reconcile import unsaved
 from captfctl.reconcile.context import Change, DecideAgain, Pass
-from captfctl.reconcile.inputs import previous_tfvars
 from captfctl.reconcile.known import Known, StateView
 from captfctl.reconcile.vanished import proven_harmless
 from captfctl.terraform.books.bookkeeping import Bookkeeping
@@ -190,7 +189,7 @@ def _believe(p: Pass, known: Known, found: State) -> tuple[Records, StateView]:
 def _map_outputs(p: Pass, records: Records, state: State) -> None:
     """Set everything on the object that follows from the outputs
     (module-contract.md: What outputs change)."""
-    mapped = p.rules.map_outputs(state, previous_tfvars(records))
+    mapped = p.rules.map_outputs(state, records)
     p.set(Type.OUTPUTS_VALID, mapped.outputs_valid)
     if mapped.healthy is not None:
         p.set(Type.INFRASTRUCTURE_HEALTHY, mapped.healthy)

@@ -7,10 +7,8 @@ from captfctl.cluster.errors import Conflict, Forbidden, Unavailable
 from captfctl.controller import Result
 from captfctl.model import keys, names
 from captfctl.model.meta import ObjectMeta, PartialObject
-from captfctl.model.resource import Document
 from captfctl.model.resources import (
     CLUSTERS,
-    CRDS,
     JOBS,
     LEASES,
     PODS,
@@ -49,36 +47,6 @@ def lose_state(world: World) -> None:
     name = names.state_secret(world.owner.suffix)
     world.door.patch(SECRETS, name, NAMESPACE, {"metadata": {"finalizers": None}})
     world.door.delete(SECRETS, name, NAMESPACE)
-
-
-def install_pools(world: World) -> None:
-    """The kind of pools, without any schema of its own."""
-    resource = TERRAFORM_MACHINE_POOLS
-    names_ = {
-        "plural": resource.plural,
-        "singular": resource.kind.lower(),
-        "kind": resource.kind,
-        "listKind": f"{resource.kind}List",
-    }
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {
-        "name": "v1alpha1",
-        "served": True,
-        "storage": True,
-        "schema": {"openAPIV3Schema": schema},
-    }
-    crd: Document = {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": resource.name},
-        "spec": {
-            "group": resource.group,
-            "scope": "Namespaced",
-            "names": names_,
-            "versions": [version],
-        },
-    }
-    world.door.create(CRDS.untyped(), crd)
 
 
 def add(world: World, resource, name: str) -> None:
@@ -153,7 +121,6 @@ def test_a_destroy_that_succeeded_is_never_turned_into_a_retain(ready: World):
 
 
 def test_machines_and_pools_block_whatever_the_policy(ready: World):
-    install_pools(ready)
     for name in ("m-4", "m-1", "m-5", "m-2", "m-3"):
         add(ready, TERRAFORM_MACHINES, name)
     add(ready, TERRAFORM_MACHINE_POOLS, "pool")

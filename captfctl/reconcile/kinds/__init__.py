@@ -4,9 +4,10 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from captfctl.model.kinds import CLUSTER, MACHINE
+from captfctl.model.kinds import CLUSTER, MACHINE, MACHINE_POOL
 from captfctl.reconcile.kinds.cluster import ClusterRules
 from captfctl.reconcile.kinds.machine import MachineRules
+from captfctl.reconcile.kinds.machine_pool import MachinePoolRules
 from captfctl.reconcile.kinds.rules import (
     Built,
     KindRules,
@@ -28,5 +29,9 @@ __all__ = [
     "paused_by",
 ]
 
-RULES: Final[Mapping[str, Any]] = {CLUSTER.name: ClusterRules, MACHINE.name: MachineRules}
+RULES: Final[Mapping[str, Any]] = {
+    CLUSTER.name: ClusterRules,
+    MACHINE.name: MachineRules,
+    MACHINE_POOL.name: MachinePoolRules,
+}
 """By the kind's name."""

@@ -20,7 +20,14 @@ from captfctl.model.resources import (
 )
 from captfctl.model.terraform import ControlPlaneEndpoint, TerraformCluster
 from captfctl.reconcile.cache import CacheReader
-from captfctl.reconcile.kinds.rules import Built, Mapped, OwnerLookup, owner_reference, values_of
+from captfctl.reconcile.kinds.rules import (
+    Built,
+    Mapped,
+    OwnerLookup,
+    owner_reference,
+    previous_tfvars,
+    values_of,
+)
 from captfctl.terraform.contract.build import (
     SOURCE_MODULE,
     SOURCE_USER,
@@ -32,6 +39,7 @@ from captfctl.terraform.contract.effective import Config, Flags, cluster_config
 from captfctl.terraform.contract.mapping import map_cluster
 from captfctl.terraform.contract.outputs import decode_cluster
 from captfctl.terraform.state.reader import State
+from captfctl.terraform.state.records import Records
 
 _NAMED = 3
 _DEPENDENTS = (TERRAFORM_MACHINES.metadata_only(), TERRAFORM_MACHINE_POOLS.metadata_only())
@@ -48,7 +56,9 @@ class ClusterRules:
     kind: ClassVar[Kind] = CLUSTER
     resource: ClassVar[Resource[TerraformCluster]] = TERRAFORM_CLUSTERS
     mutable: ClassVar[bool] = True
+    counted_by: ClassVar[str] = keys.INPUTS_HASH
     refresh_after_apply: ClassVar[bool] = False
+    converging: ClassVar[bool] = False
 
     def __init__(self, obj: TerraformCluster, cache: CacheReader) -> None:
         self.obj = obj
@@ -75,15 +85,15 @@ class ClusterRules:
             return ""
         return f"{' and '.join(blocking)} of cluster {cluster} must be deleted first"
 
-    def build(self, _door: Door, previous: bytes | None) -> Built | ConditionValue:
+    def build(self, _door: Door, records: Records) -> Built | ConditionValue:
         """Who decides the endpoint is settled by the first apply
         (module-contract.md: The control plane endpoint)."""
         if self.lookup.cluster is None:
             return self.lookup.missing
-        built = build_cluster_inputs(self.obj, self.lookup.cluster, previous)
+        built = build_cluster_inputs(self.obj, self.lookup.cluster, previous_tfvars(records))
         return Built(built.inputs, _ENDPOINT_SOURCES[built.endpoint_source])
 
-    def map_outputs(self, state: State, previous: bytes | None) -> Mapped:
+    def map_outputs(self, state: State, records: Records) -> Mapped:
         """Endpoint, failure domains and exports (module-contract.md: What outputs change)."""
         obj = self.obj
         mapped = map_cluster(
@@ -91,7 +101,7 @@ class ClusterRules:
             self.lookup.cluster,
             decode_cluster(values_of(state)),
             state_has_hash=bool(state.inputs_hash),
-            endpoint_input_was_null=endpoint_input_was_null(previous),
+            endpoint_input_was_null=endpoint_input_was_null(previous_tfvars(records)),
         )
         if mapped.endpoint is not None:
             obj.spec.control_plane_endpoint = ControlPlaneEndpoint(

@@ -10,7 +10,7 @@ from captfctl.model.conditions import ConditionValue
 from captfctl.model.events import Note
 from captfctl.model.kinds import MACHINE, Kind
 from captfctl.model.machine import TerraformMachine
-from captfctl.model.reasons import DependenciesReady, InfrastructureHealthy
+from captfctl.model.reasons import InfrastructureHealthy
 from captfctl.model.resource import Resource
 from captfctl.model.resources import TERRAFORM_MACHINES
 from captfctl.reconcile.cache import CacheReader
@@ -22,6 +22,7 @@ from captfctl.terraform.contract.effective import Config, Flags, OwnSettings, ma
 from captfctl.terraform.contract.mapping_machine import map_machine
 from captfctl.terraform.contract.outputs_workers import decode_machine
 from captfctl.terraform.state.reader import State
+from captfctl.terraform.state.records import Records
 
 
 class MachineRules:
@@ -30,7 +31,9 @@ class MachineRules:
     kind: ClassVar[Kind] = MACHINE
     resource: ClassVar[Resource[TerraformMachine]] = TERRAFORM_MACHINES
     mutable: ClassVar[bool] = False
+    counted_by: ClassVar[str] = keys.INPUTS_HASH
     refresh_after_apply: ClassVar[bool] = True
+    converging: ClassVar[bool] = False
 
     def __init__(self, obj: TerraformMachine, cache: CacheReader) -> None:
         self.obj = obj
@@ -60,26 +63,19 @@ class MachineRules:
         """Nothing depends on a machine."""
         return ""
 
-    def build(self, door: Door, _previous: bytes | None) -> Built | ConditionValue:
+    def build(self, door: Door, _records: Records) -> Built | ConditionValue:
         """See `KindRules`. Asked for until the machine is provisioned, and never after."""
-        machine, cluster = self._machine, self.lookup.cluster
-        if self.lookup.gate is not None or machine is None:
-            return self.lookup.missing
-        if cluster is None:
-            return _waiting_for_cluster(self.lookup.cluster_name)
-        gate = workers.cluster_gate(cluster, self._infrastructure)
-        if gate is not None or self._infrastructure is None:
-            return gate or self.lookup.missing
-        exported = workers.read_exports(door, self._infrastructure)
-        if isinstance(exported, ConditionValue):
-            return exported
-        secret = machine.spec.bootstrap.data_secret_name if machine.spec.bootstrap else ""
-        bootstrap = workers.read_bootstrap(door, machine, machine.metadata.namespace, secret)
-        if isinstance(bootstrap, ConditionValue):
-            return bootstrap
-        return Built(build_machine_inputs(self.obj, cluster, machine, exported.exports, bootstrap))
+        machine = self._machine
+        given = workers.given(door, self.lookup, self._infrastructure, machine, _bootstrap(machine))
+        if isinstance(given, ConditionValue) or machine is None:
+            return given if isinstance(given, ConditionValue) else self.lookup.missing
+        return Built(
+            build_machine_inputs(
+                self.obj, given.cluster, machine, given.exports.exports, given.bootstrap
+            )
+        )
 
-    def map_outputs(self, state: State, _previous: bytes | None) -> Mapped:
+    def map_outputs(self, state: State, _records: Records) -> Mapped:
         """Provider id, addresses and placement (module-contract.md: What outputs change)."""
         mapped = map_machine(
             self.obj,
@@ -134,6 +130,6 @@ def _seen(machine: Machine) -> object:
     return meta.uid, meta.deletion_timestamp, machine.spec, marks
 
 
-def _waiting_for_cluster(name: str) -> ConditionValue:
-    text = f"Cluster {name} does not exist" if name else f"the label {keys.CLUSTER_NAME} is not set"
-    return DependenciesReady.WAITING_FOR_OWNER.says(text)
+def _bootstrap(machine: Machine | None) -> str:
+    bootstrap = machine.spec.bootstrap if machine is not None else None
+    return bootstrap.data_secret_name if bootstrap is not None else ""

@@ -23,6 +23,8 @@ from captfctl.settings import PassSettings
 from captfctl.terraform.contract.effective import Config, Flags
 from captfctl.terraform.contract.values import ContractInputs
 from captfctl.terraform.state.reader import State
+from captfctl.terraform.state.records import Records
+from runner import wire
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +61,13 @@ WAITING_FOR_OWNER = DependenciesReady.WAITING_FOR_OWNER.says(
 @dataclass(frozen=True, slots=True)
 class Built:
     """The inputs of an object. `annotations` are to be set on it, or removed where None, once
-    every gate has passed."""
+    every gate has passed. `conditions` are the kind's own. `held` says what of it waits for an
+    approval, and is not in the inputs; empty for nothing."""
 
     inputs: ContractInputs
     annotations: Mapping[str, str | None] = field(default_factory=dict)
+    conditions: tuple[tuple[Type, ConditionValue], ...] = ()
+    held: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +91,8 @@ class KindRules(Protocol):
     resource: ClassVar[Resource[Any]]
     mutable: ClassVar[bool]
     """Whether changed inputs are applied to what is there."""
+    counted_by: ClassVar[str]
+    """The annotation of Jobs that tells which inputs they had, for counting failures."""
     refresh_after_apply: ClassVar[bool]
     """Whether an apply is followed by a reading of what became of it."""
 
@@ -107,15 +114,14 @@ class KindRules(Protocol):
         """What must be gone before it may be destroyed, in words; empty for nothing. Read live."""
         ...
 
-    def build(self, door: Door, previous: bytes | None, /) -> Built | ConditionValue:
+    def build(self, door: Door, records: Records, /) -> Built | ConditionValue:
         """The inputs it would be applied with now, or the gate that is closed.
 
-        `previous` is what the last attempt rendered, None before the first. Raises
-        `ContractError` when that cannot be read.
+        Raises `ContractError` when a record cannot be read.
         """
         ...
 
-    def map_outputs(self, state: State, previous: bytes | None, /) -> Mapped:
+    def map_outputs(self, state: State, records: Records, /) -> Mapped:
         """Set the fields that follow from the outputs; give what the pass has to set."""
         ...
 
@@ -129,6 +135,11 @@ class KindRules(Protocol):
 
         `health` is the reason of its `InfrastructureHealthy`. Gives the events of what changed.
         """
+        ...
+
+    @property
+    def converging(self) -> bool:
+        """Whether the infrastructure does not have all the members yet that it is to have."""
         ...
 
     def depends_on(self) -> object | None:
@@ -175,3 +186,8 @@ def effective(rules: KindRules, settings: PassSettings) -> Config:
         max_active_jobs=settings.cluster_max_active_jobs,
     )
     return rules.config(flags)
+
+
+def previous_tfvars(records: Records) -> bytes | None:
+    """What the last attempt rendered; None before the first."""
+    return records.attempt.files.get(wire.VARIABLES_FILE) if records.attempt is not None else None

@@ -7,7 +7,7 @@ from captfctl.cluster.door import Door, find
 from captfctl.model import keys
 from captfctl.model.capi import Cluster, InfrastructureRef
 from captfctl.model.conditions import ConditionValue
-from captfctl.model.kinds import CLUSTER, INFRASTRUCTURE, Kind
+from captfctl.model.kinds import CLUSTER, INFRASTRUCTURE, MACHINE, MACHINE_POOL, Kind
 from captfctl.model.meta import ApiObject, OwnerReference
 from captfctl.model.owner import Owner
 from captfctl.model.reasons import DependenciesReady
@@ -20,6 +20,11 @@ from captfctl.terraform.contract.hashing import hashable
 from captfctl.terraform.contract.jsontext import Json
 from captfctl.terraform.contract.outputs import decode_cluster
 from captfctl.terraform.state.reader import Unreadable, read_state
+
+_NOT_OWNED = {
+    MACHINE.name: DependenciesReady.WAITING_FOR_OWNER_MACHINE,
+    MACHINE_POOL.name: DependenciesReady.WAITING_FOR_OWNER_MACHINE_POOL,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +56,7 @@ def look_up(
 
 def _without_owner(obj: TerraformObject, kind: Kind) -> ConditionValue:
     if obj.metadata.owner_references:
-        return DependenciesReady.WAITING_FOR_OWNER_MACHINE.says(
+        return _NOT_OWNED[kind.name].says(
             f"Cluster API has not set the owner reference of a {kind.owner} yet"
         )
     return DependenciesReady.WAITING_FOR_OWNER.says(
@@ -167,3 +172,42 @@ def read_bootstrap(
     else:
         text = f"Secret {secret} has no bootstrap data under the key value"
     return DependenciesReady.WAITING_FOR_BOOTSTRAP_DATA.says(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a machine or pool is given from what it belongs to."""
+
+    cluster: Cluster
+    exports: Exports
+    bootstrap: Bootstrap
+
+
+def given(
+    door: Door,
+    lookup: OwnerLookup,
+    infrastructure: TerraformCluster | None,
+    owner: ApiObject | None,
+    bootstrap_secret: str,
+) -> Given | ConditionValue:
+    """All of it, or the first gate that is closed."""
+    cluster = lookup.cluster
+    if lookup.gate is not None or owner is None:
+        return lookup.missing
+    if cluster is None:
+        return _waiting_for_cluster(lookup.cluster_name)
+    gate = cluster_gate(cluster, infrastructure)
+    if gate is not None or infrastructure is None:
+        return gate or lookup.missing
+    exports = read_exports(door, infrastructure)
+    if isinstance(exports, ConditionValue):
+        return exports
+    bootstrap = read_bootstrap(door, owner, owner.metadata.namespace, bootstrap_secret)
+    if isinstance(bootstrap, ConditionValue):
+        return bootstrap
+    return Given(cluster, exports, bootstrap)
+
+
+def _waiting_for_cluster(name: str) -> ConditionValue:
+    text = f"Cluster {name} does not exist" if name else f"the label {keys.CLUSTER_NAME} is not set"
+    return DependenciesReady.WAITING_FOR_OWNER.says(text)

@@ -38,7 +38,7 @@ def build_cluster_inputs(
     `previous_tfvars` is `terraform.tfvars.json` of the attempt record, None when that Secret does
     not exist yet. Raises `ContractError` when it is there and cannot be read.
     """
-    previous = None if previous_tfvars is None else _read(previous_tfvars)
+    previous = None if previous_tfvars is None else read_tfvars(previous_tfvars)
     endpoint = _endpoint_input(obj, cluster)
     topology = cluster.spec.topology
     inputs = ClusterInputs(
@@ -63,10 +63,11 @@ def endpoint_input_was_null(previous_tfvars: bytes | None) -> bool:
     """
     if previous_tfvars is None:
         return False
-    return _read(previous_tfvars).get("control_plane_endpoint") is None
+    return read_tfvars(previous_tfvars).get("control_plane_endpoint") is None
 
 
-def _read(tfvars: bytes) -> dict[str, Json]:
+def read_tfvars(tfvars: bytes) -> dict[str, Json]:
+    """Recorded inputs. Raises `ContractError` when they cannot be read."""
     try:
         value = parse(tfvars)
     except NotJson as error:

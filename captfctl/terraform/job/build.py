@@ -143,7 +143,7 @@ def _job_annotations(run: RunSpec) -> dict[str, str]:
             keys.AFTER_INTERRUPTED_APPLY: run.after_interrupted_apply,
             keys.APPROVED_PLAN: run.expect_plan,
             keys.PLAN: run.plan,
-            keys.APPROVAL_HASH: run.approval_hash,
+            keys.APPROVAL_HASH: run.approval_hash or wanted.get(keys.APPROVAL_HASH, ""),
         }
     if run.op not in _ANSWERS_PLAN and run.fallback_images:
         wanted[keys.IMAGE_FALLBACKS] = msgspec.json.encode(run.fallback_images).decode()

@@ -1,0 +1,137 @@
+"""What is particular about a `TerraformMachinePool` (reconcile.md: Pools)."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from captfctl.cluster.door import Door
+from captfctl.model import keys
+from captfctl.model.capi import MachinePool
+from captfctl.model.conditions import ConditionValue, Type
+from captfctl.model.events import Note
+from captfctl.model.kinds import MACHINE_POOL, Kind
+from captfctl.model.machine import TerraformMachinePool
+from captfctl.model.resource import Resource
+from captfctl.model.resources import TERRAFORM_MACHINE_POOLS
+from captfctl.reconcile.cache import CacheReader
+from captfctl.reconcile.kinds import workers
+from captfctl.reconcile.kinds.replicas import write_back
+from captfctl.reconcile.kinds.rules import Built, Mapped, owner_reference, values_of
+from captfctl.terraform.contract.autoscaling import autoscaling_of
+from captfctl.terraform.contract.build_workers import applied_exports, build_pool_inputs
+from captfctl.terraform.contract.effective import Config, Flags, OwnSettings, pool_config
+from captfctl.terraform.contract.hashing import exports_hash
+from captfctl.terraform.contract.mapping_pool import map_pool
+from captfctl.terraform.contract.outputs_workers import decode_pool
+from captfctl.terraform.state.reader import State
+from captfctl.terraform.state.records import Records
+from runner import wire
+
+_HELD = (
+    "the exports of the cluster changed; this release cannot make plans to approve, so the pool "
+    "keeps the exports that were applied. To apply the new ones, replace the pool"
+)
+
+
+class MachinePoolRules:
+    """See `KindRules`."""
+
+    kind: ClassVar[Kind] = MACHINE_POOL
+    resource: ClassVar[Resource[TerraformMachinePool]] = TERRAFORM_MACHINE_POOLS
+    mutable: ClassVar[bool] = True
+    counted_by: ClassVar[str] = keys.APPROVAL_HASH
+    refresh_after_apply: ClassVar[bool] = True
+
+    def __init__(self, obj: TerraformMachinePool, cache: CacheReader) -> None:
+        self.obj = obj
+        reference = owner_reference(obj, MACHINE_POOL)
+        namespace = obj.metadata.namespace
+        self._pool = cache.machine_pool(namespace, reference.name) if reference else None
+        spec = self._pool.spec if self._pool else None
+        claim = workers.Claim(
+            spec.template.spec.infrastructure_ref if spec else None,
+            spec.cluster_name if spec else "",
+        )
+        self.lookup = workers.look_up(cache, MACHINE_POOL, obj, self._pool, claim)
+        self._infrastructure = workers.infrastructure_of(cache, obj, self.lookup.cluster)
+
+    def config(self, flags: Flags) -> Config:
+        """Its own fields, over what its cluster gives its pools, over the cluster's own."""
+        spec = self.obj.spec
+        own = OwnSettings(
+            identity=spec.identity_ref,
+            jobs=spec.jobs,
+            drift_interval=spec.drift.interval_seconds if spec.drift else None,
+            drift_action=spec.drift.action if spec.drift else None,
+            membership_interval=spec.membership_refresh_interval_seconds,
+            deletion_policy=spec.deletion_policy,
+        )
+        return pool_config(own, self._infrastructure, flags)
+
+    def dependents(self, _door: Door) -> str:
+        """Nothing depends on a pool."""
+        return ""
+
+    def build(self, door: Door, records: Records) -> Built | ConditionValue:
+        """A change of the cluster's exports may replace every member, so it waits for an
+        approval."""
+        pool = self._pool
+        given = workers.given(door, self.lookup, self._infrastructure, pool, _bootstrap(pool))
+        if isinstance(given, ConditionValue) or pool is None:
+            return given if isinstance(given, ConditionValue) else self.lookup.missing
+        autoscaling, active = autoscaling_of(pool.metadata.annotations)
+        exports, held = given.exports.exports, ""
+        applied = records.applied.files.get(wire.VARIABLES_FILE) if records.applied else None
+        if applied is not None:
+            kept = applied_exports(applied)
+            held = _HELD if exports_hash(kept) != exports_hash(exports) else ""
+            exports = kept if held else exports
+        inputs = build_pool_inputs(
+            self.obj,
+            given.cluster,
+            pool,
+            exports,
+            given.exports.failure_domains,
+            given.bootstrap,
+            autoscaling,
+        )
+        return Built(inputs, conditions=((Type.AUTOSCALING_ACTIVE, active),), held=held)
+
+    def map_outputs(self, state: State, _records: Records) -> Mapped:
+        """Provider ids, members and their number (module-contract.md: What outputs change)."""
+        outputs = decode_pool(values_of(state))
+        mapped = map_pool(self.obj, outputs, state_has_hash=bool(state.inputs_hash))
+        spec, status = self.obj.spec, self.obj.status
+        spec.provider_id = mapped.provider_id
+        spec.provider_id_list = list(mapped.provider_id_list)
+        status.replicas = mapped.replicas
+        status.instances = list(mapped.instances)
+        status.ready = status.ready or mapped.provisioned
+        return Mapped(
+            outputs_valid=mapped.outputs_valid,
+            healthy=mapped.infrastructure_healthy,
+            provisioned=mapped.provisioned,
+            notes=mapped.notes,
+        )
+
+    def sample(self, _health: str) -> None:
+        """Nothing is counted."""
+
+    def follow_up(self, door: Door, _health: str, _config: Config) -> Sequence[Note]:
+        """Tell the MachinePool how many members an autoscaled pool has."""
+        if self._pool is None or self.obj.deleting:
+            return ()
+        return write_back(door, self.obj, self._pool)
+
+    @property
+    def converging(self) -> bool:
+        """Whether it has another number of members than it is to have."""
+        return len(self.obj.spec.provider_id_list) != (self.obj.status.replicas or 0)
+
+    def depends_on(self) -> object | None:
+        """Never at rest: its inputs are built from a state and a Secret that are read live."""
+        return None
+
+
+def _bootstrap(pool: MachinePool | None) -> str:
+    bootstrap = pool.spec.template.spec.bootstrap if pool is not None else None
+    return bootstrap.data_secret_name if bootstrap is not None else ""
