@@ -2,12 +2,15 @@
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from captfctl.cluster.door import EventType
 from captfctl.cluster.errors import (
     AlreadyExists,
     BadRequest,
     Conflict,
+    Forbidden,
     Gone,
     Invalid,
     NotFound,
@@ -20,9 +23,11 @@ from captfctl.embedded.store import (
     WatchOptions,
     WriteOptions,
 )
+from captfctl.embedded.store.journal import SqliteJournal
 from captfctl.model.resources import CRDS
 from tests.contract import widgets
 from tests.store.conftest import secret
+from tests.support.clock import FakeClock
 
 DRY = WriteOptions(dry_run=True)
 STRICT = WriteOptions(field_validation=FieldValidation.STRICT)
@@ -183,6 +188,55 @@ def test_many_are_deleted_by_selection(store, secrets):
     assert [decode(item)["metadata"]["name"] for item in left] == ["b"]
 
 
+def test_a_collection_is_deleted_in_one_transaction(tmp_path, clock, monkeypatch):
+    writes = []
+    real = SqliteJournal.write
+
+    def write(self, storage, rows):
+        writes.append(len(rows))
+        real(self, storage, rows)
+
+    store = EmbeddedStore.open(tmp_path / "store", clock)
+    secrets = store.registry.find("", "v1", "secrets")
+    for number in range(50):
+        kept = {"finalizers": ["example.com/kept"]} if number % 10 == 0 else {}
+        store.create(secrets, secret(f"s{number:02}", **kept), "default")
+    watch = store.watch(secrets, "default", WatchOptions(resource_version=store.resource_version))
+    monkeypatch.setattr(SqliteJournal, "write", write)
+
+    page = store.delete_collection(secrets, "default")
+
+    assert writes == [50]
+    assert len(page.items) == 50
+    events = watch.poll()
+    assert [event.type for event in events].count(EventType.DELETED) == 45
+    versions = [int(event.resource_version) for event in events]
+    assert versions == list(range(versions[0], versions[0] + 50))
+    store.close()
+    again = EmbeddedStore.open(tmp_path / "store", clock)
+    left = [decode(item)["metadata"] for item in again.list(secrets, "default").items]
+    assert [metadata["name"] for metadata in left] == ["s00", "s10", "s20", "s30", "s40"]
+    assert all("deletionTimestamp" in metadata for metadata in left)
+    assert int(again.resource_version) == versions[-1]
+    again.close()
+
+
+def test_a_dry_run_of_a_collections_deletion_deletes_nothing(store, secrets):
+    store.create(secrets, secret("a"), "default")
+    store.delete_collection(secrets, "default", options=DeleteOptions(dry_run=True))
+    assert len(store.list(secrets, "default").items) == 1
+
+
+def test_what_may_not_be_deleted_stays_and_those_before_it_go(store):
+    namespaces = store.registry.find("", "v1", "namespaces")
+    store.create(namespaces, {"metadata": {"name": "a"}})
+    with pytest.raises(Forbidden):
+        store.delete_collection(namespaces)
+    left = {decode(item)["metadata"]["name"]: item for item in store.list(namespaces).items}
+    assert b"deletionTimestamp" in left["a"]
+    assert b"deletionTimestamp" not in left["default"]
+
+
 def test_an_exact_version_can_be_listed_while_it_is_kept(store, secrets):
     store.create(secrets, secret("a"), "default")
     old = store.resource_version
@@ -238,6 +292,28 @@ def test_a_watcher_that_lags_behind_the_log_is_told_so(clock):
     with pytest.raises(Gone):
         slow.poll()
     assert slow.ended
+    store.close()
+
+
+@given(sizes=st.lists(st.integers(0, 400), min_size=1, max_size=60))
+def test_the_change_log_is_bounded_by_bytes_and_ends_with_the_newest_change(sizes):
+    store = EmbeddedStore.in_memory(FakeClock(), log_bytes=2_000)
+    secrets = store.registry.find("", "v1", "secrets")
+    (collection,) = [store._engine.collection(secrets)]
+    for number, size in enumerate(sizes):
+        store.create(secrets, secret(f"s{number}", "x" * size), "default")
+        kept = sum(len(entry.after.body) for entry in collection.log)
+        assert kept == collection.logged
+        assert kept <= 2_400 or len(collection.log) == 1
+        assert collection.log[-1].version == int(store.resource_version)
+    since = str(collection.floor)
+    with store.watch(secrets, "default", WatchOptions(resource_version=since)) as watch:
+        assert len(watch.poll()) == len(collection.log)
+    if collection.dropped:
+        with pytest.raises(Gone):
+            store.watch(
+                secrets, "default", WatchOptions(resource_version=str(collection.floor - 1))
+            )
     store.close()
 
 
@@ -297,6 +373,33 @@ def test_dependents_are_found_by_their_owners_uid(store, secrets):
 
     store.modify(secrets, "a", "default", disown)
     assert found() == []
+
+
+def test_events_are_gone_for_a_reader_also_while_nothing_happens(store, clock):
+    events = store.registry.find("", "v1", "events")
+    store.create(events, event("e"), "default")
+    clock.advance(3599)
+    assert len(store.list(events, "default").items) == 1
+    clock.advance(2)
+    assert store.list(events, "default").items == []
+
+
+def test_a_restart_does_not_prolong_the_life_of_events(tmp_path, clock):
+    store = EmbeddedStore.open(tmp_path / "store", clock)
+    events = store.registry.find("", "v1", "events")
+    store.create(events, event("e"), "default")
+    store.close()
+    clock.advance(1800)
+    store = EmbeddedStore.open(tmp_path / "store", clock)
+    assert len(store.list(events, "default").items) == 1
+    clock.advance(1801)
+    assert store.list(events, "default").items == []
+    store.close()
+
+
+def event(name):
+    regarding = {"kind": "Pod", "namespace": "default", "name": "p"}
+    return {"metadata": {"name": name}, "involvedObject": regarding, "reason": "r", "message": "m"}
 
 
 def test_events_are_gone_an_hour_after_their_last_change(store, clock):

@@ -36,6 +36,11 @@ class LogEntry:
     before: Record | None
     after: Record
 
+    @property
+    def size(self) -> int:
+        """Bytes that it keeps, which the next change of the object may share."""
+        return len(self.after.body)
+
 
 def key_of(namespace: str, name: str) -> str:
     """Where an object stands in the order of its collection: that of etcd's keys."""
@@ -44,14 +49,18 @@ def key_of(namespace: str, name: str) -> str:
 
 @dataclass(slots=True, eq=False)
 class Collection:
-    """`floor`: the version from which on the change log is complete."""
+    """`floor`: the version from which on the change log is complete. The log is bounded in changes
+    and in bytes of the objects in it: what changes large objects must not keep them all."""
 
     storage: str
     floor: int
     log_limit: int
+    log_bytes: int
     records: dict[str, Record] = field(default_factory=dict)
     keys: list[str] = field(default_factory=list)
     log: list[LogEntry] = field(default_factory=list)
+    logged: int = 0
+    """Bytes of the objects in the log."""
     dropped: int = 0
     """How many entries the log has lost at its start: a place in it is counted from the first."""
     listeners: set[Callable[[], None]] = field(default_factory=set)
@@ -73,15 +82,28 @@ class Collection:
                 insort(self.keys, key)
             self.records[key] = entry.after
         self.log.append(entry)
+        self.logged += entry.size
         # Dropping a fifth at a time keeps the cost of shifting the list away from single writes.
         if len(self.log) > self.log_limit * 1.2:
             self.drop(len(self.log) - self.log_limit)
+        if self.logged > self.log_bytes * 1.2:
+            self.drop(self._excess())
+
+    def _excess(self) -> int:
+        """How many changes are beyond the limit in bytes; the newest is always kept."""
+        left = self.logged
+        for count, entry in enumerate(self.log):
+            if left <= self.log_bytes or count == len(self.log) - 1:
+                return count
+            left -= entry.size
+        return 0
 
     def drop(self, count: int) -> None:
         """Forget the oldest `count` changes."""
         if count:
             self.floor = self.log[count - 1].version
             self.dropped += count
+            self.logged -= sum(entry.size for entry in self.log[:count])
             del self.log[:count]
 
     def wake(self) -> None:

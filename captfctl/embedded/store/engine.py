@@ -6,6 +6,7 @@ take no lock for single objects, and a short one for lists.
 
 import random
 import threading
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from captfctl.clock import Clock
@@ -13,7 +14,7 @@ from captfctl.cluster.door import EventType
 from captfctl.cluster.errors import MethodNotAllowed, Unavailable
 from captfctl.embedded.store.builtin import builtin_resources
 from captfctl.embedded.store.collection import Collection, LogEntry, OwnerIndex, Record
-from captfctl.embedded.store.journal import Journal, StoredObject
+from captfctl.embedded.store.journal import Journal, Row, StoredObject
 from captfctl.embedded.store.kinds.definitions import all_names, served_versions
 from captfctl.embedded.store.objects import decode, encode, record_of
 from captfctl.embedded.store.policies import STORAGES, Bound, bound
@@ -25,6 +26,7 @@ from captfctl.model.resources import ADMISSION_POLICIES, CRDS, NAMESPACES
 from captfctl.model.resources import ADMISSION_POLICY_BINDINGS as _BINDINGS
 
 LOG_LIMIT = 10_000
+LOG_BYTES = 32 * 1024 * 1024
 
 
 class Moved(Exception):
@@ -35,7 +37,12 @@ class Engine:
     """Raises `EnvironmentFault` when what is stored cannot be read."""
 
     def __init__(
-        self, journal: Journal, clock: Clock, chance: random.Random, log_limit: int
+        self,
+        journal: Journal,
+        clock: Clock,
+        chance: random.Random,
+        log_limit: int,
+        log_bytes: int,
     ) -> None:
         self.journal = journal
         self.clock = clock
@@ -45,7 +52,7 @@ class Engine:
         self.owners = OwnerIndex()
         self.version = journal.version()
         self.closed = False
-        self._log_limit = log_limit
+        self._log_limits = log_limit, log_bytes
         self._policies: tuple[Bound, ...] | None = None
         self._collections: dict[str, Collection] = {}
         self._selectables: dict[str, dict[str, str]] = {}
@@ -81,7 +88,7 @@ class Engine:
 
     def _collection(self, storage: str) -> Collection:
         if storage not in self._collections:
-            self._collections[storage] = Collection(storage, self.version, self._log_limit)
+            self._collections[storage] = Collection(storage, self.version, *self._log_limits)
         return self._collections[storage]
 
     def require_open(self) -> None:
@@ -107,32 +114,80 @@ class Engine:
         when its namespace does not exist or is ending.
         """
         stored = served.view.store(document)
+        kind = EventType.ADDED if before is None else EventType.MODIFIED
         with self.lock:
             collection = self._ready(served, stored, before)
-            version = self.version + 1
-            stored["metadata"]["resourceVersion"] = str(version)
-            body = encode(stored)
-            record = record_of(stored, body, version, self._selectable(served.storage))
-            self.journal.put(served.storage, record.key, version, body)
-            kind = EventType.ADDED if before is None else EventType.MODIFIED
-            self._publish(collection, LogEntry(version, kind, before, record))
+            entry = self._entry(served, kind, before, stored, self.version + 1)
+            self._store(collection, [entry])
             if served.storage == CRDS.name:
                 self._define(stored)
-        return record
+        return entry.after
 
     def remove(self, served: Served, before: Record) -> Record:
         """Raises `Moved`, `Unavailable`. Answers the last state, with the version of its end."""
         with self.lock:
             stored = decode(before.body)
             collection = self._ready(served, stored, before)
-            version = self.version + 1
-            stored["metadata"]["resourceVersion"] = str(version)
-            last = record_of(stored, encode(stored), version, self._selectable(served.storage))
-            self.journal.delete(served.storage, before.key, version)
-            self._publish(collection, LogEntry(version, EventType.DELETED, before, last))
+            entry = self._entry(served, EventType.DELETED, before, stored, self.version + 1)
+            self._store(collection, [entry])
             if served.storage == CRDS.name:
                 self._undefine(before.name)
-        return last
+        return entry.after
+
+    def replace_all(
+        self, served: Served, changes: Iterable[tuple[Record, Document | None]]
+    ) -> list[Record]:
+        """Store each document in place of its record, or remove the record (None), in one
+        transaction. Not for definitions.
+
+        Answers those that another write changed meanwhile: they are as that left them. Raises
+        `TooLarge`, `Unavailable`: then nothing has taken place.
+        """
+        moved: list[Record] = []
+        entries: list[LogEntry] = []
+        with self.lock:
+            self.require_open()
+            collection = self._collection(served.storage)
+            for before, document in changes:
+                if collection.records.get(before.key) is not before:
+                    moved.append(before)
+                    continue
+                gone = document is None
+                kind = EventType.DELETED if gone else EventType.MODIFIED
+                stored = decode(before.body) if document is None else served.view.store(document)
+                version = self.version + 1 + len(entries)
+                entries.append(self._entry(served, kind, before, stored, version))
+            if entries:
+                self._store(collection, entries)
+        return moved
+
+    def _entry(
+        self,
+        served: Served,
+        kind: EventType,
+        before: Record | None,
+        stored: Document,
+        version: int,
+    ) -> LogEntry:
+        """The change to `stored`, which gets its version. Raises `TooLarge`."""
+        stored["metadata"]["resourceVersion"] = str(version)
+        record = record_of(stored, encode(stored), version, self._selectable(served.storage))
+        return LogEntry(version, kind, before, record)
+
+    def _store(self, collection: Collection, entries: Sequence[LogEntry]) -> None:
+        """Durable first, then visible, then told to the watches."""
+        rows = [
+            Row(
+                entry.after.key,
+                entry.version,
+                None if entry.type is EventType.DELETED else entry.after.body,
+            )
+            for entry in entries
+        ]
+        self.journal.write(collection.storage, rows)
+        for entry in entries:
+            self._publish(collection, entry)
+        collection.wake()
 
     def _ready(self, served: Served, stored: Document, before: Record | None) -> Collection:
         self.require_open()
@@ -187,7 +242,6 @@ class Engine:
             self._policies = None
         after = None if entry.type is EventType.DELETED else entry.after
         self.owners.replace(collection.storage, entry.before, after)
-        collection.wake()
 
     def _define(self, definition: Document) -> None:
         name = definition["metadata"]["name"]

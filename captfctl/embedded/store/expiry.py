@@ -1,20 +1,25 @@
 """Events live for an hour after their last change, as in a cluster."""
 
 from collections import deque
+from collections.abc import Mapping
 from datetime import datetime, timedelta
+from itertools import takewhile
 
+from captfctl.cluster.errors import Unavailable
 from captfctl.embedded.store.builtin import EVENT_STORAGE
-from captfctl.embedded.store.collection import key_of
-from captfctl.embedded.store.engine import Engine, Moved
+from captfctl.embedded.store.collection import Record, key_of
+from captfctl.embedded.store.engine import Engine
 from captfctl.embedded.store.objects import decode
 from captfctl.embedded.store.requests import Written
+from captfctl.model.meta import parse_time
+from captfctl.model.resource import Document
 from captfctl.model.resources import EVENTS
 
 LIFETIME = timedelta(hours=1)
 
 
 class EventExpiry:
-    """Guarded by the engine's lock. What was stored at the start lives its hour from then on."""
+    """Guarded by the engine's lock. Events of an earlier process go by their own last time."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -22,28 +27,52 @@ class EventExpiry:
         now = engine.now()
         records = engine.collection(self._served).records.values()
         self._due: deque[tuple[datetime, str, int]] = deque(
-            (now + LIFETIME, record.key, record.version) for record in records
+            sorted(
+                (_last_time(record, now) + LIFETIME, record.key, record.version)
+                for record in records
+            )
         )
+        self.sweep()
 
     def written(self, written: Written) -> None:
         """An Event was written: note its end, and remove those whose time has come."""
-        now = self._engine.now()
         metadata = decode(written.body)["metadata"]
         key = key_of(metadata["namespace"], metadata["name"])
-        with self._engine.lock:
-            if written.resource_version:
-                self._due.append((now + LIFETIME, key, int(written.resource_version)))
-            while self._due and self._due[0][0] <= now:
-                _, key, version = self._due.popleft()
-                self._remove(key, version)
+        if written.resource_version:
+            with self._engine.lock:
+                due = self._engine.now() + LIFETIME
+                self._due.append((due, key, int(written.resource_version)))
+        self.sweep()
 
-    def _remove(self, key: str, version: int) -> None:
-        found = self._engine.collection(self._served).records.get(key)
-        if found is not None and found.version == version:
+    def sweep(self) -> None:
+        """Remove the Events whose time has come, all in one transaction."""
+        now = self._engine.now()
+        if not self._due or self._due[0][0] > now:
+            return
+        with self._engine.lock:
+            records = self._engine.collection(self._served).records
+            due = list(takewhile(lambda event: event[0] <= now, self._due))
+            over = [records[key] for _, key, version in due if _is(records, key, version)]
             try:
-                self._engine.remove(self._served, found)
-            except Moved:
-                return
+                self._engine.replace_all(self._served, [(record, None) for record in over])
+            except Unavailable:
+                return  # a full disk must not fail who reads: the next one tries again
+            for _ in due:
+                self._due.popleft()
+
+
+def _is(records: Mapping[str, Record], key: str, version: int) -> bool:
+    found = records.get(key)
+    return found is not None and found.version == version
+
+
+def _last_time(record: Record, now: datetime) -> datetime:
+    """When the Event last happened, as far as it tells; never later than now."""
+    event = decode(record.body)
+    told: list[Document] = [event, event.get("series") or {}, event["metadata"]]
+    fields = ("lastTimestamp", "eventTime", "lastObservedTime", "creationTimestamp")
+    times = [parse_time(part.get(field) or "") for part in told for field in fields]
+    return min(max((time for time in times if time is not None), default=now), now)
 
 
 def expires(storage: str) -> bool:

@@ -1,13 +1,14 @@
 """Where a store's objects are kept: nowhere but in memory, or in an SQLite file.
 
-One transaction per write. In WAL mode without a sync per commit, an acknowledged write survives
-the end of the process by whatever means; only the machine losing power may take the last ones.
+One transaction per write, or per collection that is deleted. In WAL mode without a sync per commit,
+an acknowledged write survives the end of the process by whatever means; only the machine losing
+power may take the last ones.
 """
 
 import fcntl
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -43,6 +44,14 @@ class StoredObject(NamedTuple):
     body: bytes
 
 
+class Row(NamedTuple):
+    """What becomes of one object of a write: its new body, or None where it is removed."""
+
+    key: str
+    version: int
+    body: bytes | None
+
+
 class Journal(Protocol):
     """Makes writes durable, and knows them again. Guarded by the store's lock."""
 
@@ -54,12 +63,11 @@ class Journal(Protocol):
         """Everything that is kept."""
         ...
 
-    def put(self, storage: str, key: str, version: int, body: bytes) -> None:
-        """Raises `Unavailable` when it could not be made durable: nothing is stored then."""
-        ...
+    def write(self, storage: str, rows: Sequence[Row]) -> None:
+        """Write all of them, in order of their versions, or none.
 
-    def delete(self, storage: str, key: str, version: int) -> None:
-        """Raises `Unavailable` when it could not be made durable."""
+        Raises `Unavailable` when that could not be made durable: nothing is stored then.
+        """
         ...
 
     def close(self) -> None:
@@ -76,10 +84,7 @@ class NoJournal:
     def objects(self) -> Iterator[StoredObject]:
         return iter(())
 
-    def put(self, storage: str, key: str, version: int, body: bytes) -> None:
-        pass
-
-    def delete(self, storage: str, key: str, version: int) -> None:
+    def write(self, storage: str, rows: Sequence[Row]) -> None:
         pass
 
     def close(self) -> None:
@@ -141,18 +146,16 @@ class SqliteJournal:
         rows = self._db.execute("SELECT storage, key, version, body FROM objects")
         return map(StoredObject._make, rows)
 
-    def put(self, storage: str, key: str, version: int, body: bytes) -> None:
-        self._write(_PUT, (storage, key, version, body), version)
-
-    def delete(self, storage: str, key: str, version: int) -> None:
-        self._write(_DELETE, (storage, key), version)
-
-    def _write(self, statement: str, values: tuple[object, ...], version: int) -> None:
+    def write(self, storage: str, rows: Sequence[Row]) -> None:
         db = self._db
         try:
             db.execute("BEGIN IMMEDIATE")
-            db.execute(statement, values)
-            db.execute(_ADVANCE, (version,))
+            for key, version, body in rows:
+                if body is None:
+                    db.execute(_DELETE, (storage, key))
+                else:
+                    db.execute(_PUT, (storage, key, version, body))
+            db.execute(_ADVANCE, (rows[-1].version,))
             db.execute("COMMIT")
         except sqlite3.Error as error:
             self._undo()

@@ -1,5 +1,6 @@
 """The embedded store's operations."""
 
+import contextlib
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ from captfctl.cluster.errors import NotFound
 from captfctl.embedded.store import reads, writes
 from captfctl.embedded.store.cleanup import DefinitionCleanup
 from captfctl.embedded.store.door import EmbeddedDoor, Track
-from captfctl.embedded.store.engine import LOG_LIMIT, Engine
+from captfctl.embedded.store.engine import LOG_BYTES, LOG_LIMIT, Engine
 from captfctl.embedded.store.expiry import EventExpiry, expires
 from captfctl.embedded.store.journal import Journal, NoJournal, SqliteJournal
 from captfctl.embedded.store.kinds.namespaces import BOOTSTRAP
@@ -28,7 +29,7 @@ from captfctl.embedded.store.violations import not_found, not_served
 from captfctl.embedded.store.watch import RawWatch
 from captfctl.embedded.store.writes import Change
 from captfctl.model.resource import Document
-from captfctl.model.resources import NAMESPACES, PODS
+from captfctl.model.resources import CRDS, NAMESPACES, PODS
 
 SubresourceHandler = Callable[[str, str, Document], Document]
 
@@ -46,8 +47,10 @@ class EmbeddedStore:
         *,
         chance: random.Random | None = None,
         log_limit: int = LOG_LIMIT,
+        log_bytes: int = LOG_BYTES,
     ) -> None:
-        self._engine = Engine(journal, clock, chance or random.SystemRandom(), log_limit)
+        source = chance or random.SystemRandom()
+        self._engine = Engine(journal, clock, source, log_limit, log_bytes)
         self._expiry = EventExpiry(self._engine)
         self._cleanup = DefinitionCleanup(self._engine)
         self._handlers: dict[tuple[str, str], SubresourceHandler] = {}
@@ -56,14 +59,20 @@ class EmbeddedStore:
 
     @classmethod
     def in_memory(
-        cls, clock: Clock, *, chance: random.Random | None = None, log_limit: int = LOG_LIMIT
+        cls,
+        clock: Clock,
+        *,
+        chance: random.Random | None = None,
+        log_limit: int = LOG_LIMIT,
+        log_bytes: int = LOG_BYTES,
     ) -> "EmbeddedStore":
         """A store that is gone with the process.
 
-        `chance` draws uids and generated names. `log_limit`: how many changes of one resource are
-        kept for watches and pages; older versions are `Gone`.
+        `chance` draws uids and generated names. `log_limit`, `log_bytes`: how many changes of one
+        resource, and how many bytes of its objects, are kept for watches and pages; older versions
+        are `Gone`.
         """
-        return cls(NoJournal(), clock, chance=chance, log_limit=log_limit)
+        return cls(NoJournal(), clock, chance=chance, log_limit=log_limit, log_bytes=log_bytes)
 
     @classmethod
     def open(
@@ -115,6 +124,7 @@ class EmbeddedStore:
 
     def get(self, served: Served, name: str, namespace: str = "") -> bytes:
         """The object as JSON, in `served`'s version."""
+        self._expire(served)
         key = f"{namespace}/{name}" if served.resource.namespaced else name
         record = self._engine.collection(served).records.get(key)
         if record is None:
@@ -129,6 +139,7 @@ class EmbeddedStore:
         self, served: Served, namespace: str = "", options: ListOptions | None = None
     ) -> RawPage:
         """The objects of one namespace, or of all when it is empty."""
+        self._expire(served)
         return reads.list_page(self._engine, served, namespace, options or ListOptions())
 
     def watch(
@@ -191,6 +202,10 @@ class EmbeddedStore:
         self._written(served, written)
         return written
 
+    def _expire(self, served: Served) -> None:
+        if expires(served.storage):
+            self._expiry.sweep()
+
     def _written(self, served: Served, written: Written) -> None:
         if expires(served.storage):
             self._expiry.written(written)
@@ -211,14 +226,17 @@ class EmbeddedStore:
         selection: ListOptions | None = None,
         options: DeleteOptions | None = None,
     ) -> RawPage:
-        """Delete all that `selection` selects; the answer lists them as they were."""
+        """Delete all that `selection` selects, in one transaction; the answer lists them as they
+        were. Definitions, each of which takes its objects with it, go one after the other."""
         page = self.list(served, namespace, selection)
-        for record in page.items:
-            metadata = writes.metadata_of(record)
-            try:
-                self.delete(served, metadata["name"], metadata.get("namespace", ""), options)
-            except NotFound:
-                continue
+        names = [writes.name_of(body) for body in page.items]
+        if served.storage != CRDS.name:
+            writes.delete_all(self._engine, served, names, options or DeleteOptions())
+            self._cleanup.after(served)
+            return page
+        for space, name in names:
+            with contextlib.suppress(NotFound):
+                self.delete(served, name, space, options)
         return page
 
     def serve_subresource(

@@ -1,11 +1,12 @@
 """Creating, changing and deleting, each as one read-check-commit that is repeated when it raced."""
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import msgspec
 
-from captfctl.cluster.errors import AlreadyExists, BadRequest, Cause
+from captfctl.cluster.errors import AlreadyExists, ApiError, BadRequest, Cause, NotFound
 from captfctl.embedded.store import as_described, deletion, metadata
 from captfctl.embedded.store.admission import admit
 from captfctl.embedded.store.collection import Record, key_of
@@ -271,10 +272,10 @@ def bind(engine: Engine, served: Served, name: str, namespace: str, binding: Doc
             continue
 
 
-def metadata_of(body: bytes) -> Document:
-    """The metadata of an object's JSON."""
-    found: Document = decode(body)["metadata"]
-    return found
+def name_of(body: bytes) -> tuple[str, str]:
+    """Namespace and name in an object's JSON; the namespace is empty where there is none."""
+    metadata: Document = decode(body)["metadata"]
+    return metadata.get("namespace", ""), metadata["name"]
 
 
 def _same_name(document: Document, name: str) -> None:
@@ -322,8 +323,24 @@ def delete(
 
 
 def _delete(engine: Engine, served: Served, before: Record, options: DeleteOptions) -> Deleted:
+    plan = _planned(engine, served, before, options)
     body = body_of(served, before)
-    document = decode(body)
+    gone = plan.step is deletion.Step.REMOVE
+    if gone and not options.dry_run:
+        body = body_of(served, engine.remove(served, before))
+    elif not gone and plan.document != decode(body):
+        if options.dry_run:
+            body = encode(plan.document)
+        else:
+            body = body_of(served, engine.commit(served, before, plan.document))
+    return Deleted(body=body, uid=before.uid, gone=gone)
+
+
+def _planned(
+    engine: Engine, served: Served, before: Record, options: DeleteOptions
+) -> deletion.Plan:
+    """What deleting the object comes to, once that is allowed."""
+    document = decode(body_of(served, before))
     deletion.check_preconditions(served.resource.name, before.name, document["metadata"], options)
     admit(
         engine,
@@ -338,13 +355,35 @@ def _delete(engine: Engine, served: Served, before: Record, options: DeleteOptio
             dry_run=options.dry_run,
         ),
     )
-    plan = deletion.plan(document, options, served.strategy, engine.now())
-    gone = plan.step is deletion.Step.REMOVE
-    if gone and not options.dry_run:
-        body = body_of(served, engine.remove(served, before))
-    elif not gone and plan.document != decode(body):
-        if options.dry_run:
-            body = encode(plan.document)
-        else:
-            body = body_of(served, engine.commit(served, before, plan.document))
-    return Deleted(body=body, uid=before.uid, gone=gone)
+    return deletion.plan(document, options, served.strategy, engine.now())
+
+
+def delete_all(
+    engine: Engine, served: Served, names: Sequence[tuple[str, str]], options: DeleteOptions
+) -> None:
+    """Delete objects, by namespace and name, in one transaction; those that are gone are no error.
+
+    Raises what deleting one of them does: those before it are deleted then.
+    """
+    refusal: ApiError | None = None
+    changes: list[tuple[Record, Document | None]] = []
+    for namespace, name in names:
+        before = engine.collection(served).records.get(key_of(namespace, name))
+        if before is None:
+            continue
+        try:
+            if reason := served.strategy.refuses_delete(name):
+                raise refused(served.resource.name, name, reason)
+            plan = _planned(engine, served, before, options)
+        except ApiError as error:
+            refusal = error
+            break
+        gone = plan.step is deletion.Step.REMOVE
+        if gone or plan.document != decode(body_of(served, before)):
+            changes.append((before, None if gone else plan.document))
+    if not options.dry_run:
+        for moved in engine.replace_all(served, changes):
+            with contextlib.suppress(NotFound):
+                delete(engine, served, moved.name, moved.namespace, options)
+    if refusal is not None:
+        raise refusal
