@@ -9,6 +9,7 @@ Between a client and a server:
         proxy.delay_answers(2.0) # answers come two seconds late
         proxy.hang()             # open and new connections stay open and nothing passes
         proxy.refuse()           # new connections are reset at once
+        proxy.leave()            # nothing listens there any more, as when the server is not running
         proxy.heal()             # everything passes again, also what was held back
 """
 
@@ -44,16 +45,22 @@ class FaultProxy:
         self._closed = threading.Event()
 
     def __enter__(self) -> "FaultProxy":
-        threading.Thread(target=self._accept, name="proxy", daemon=True).start()
+        self._listen()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._closed.set()
         self._open.set()
+        self._close_listener()
+        self.cut()
+
+    def _listen(self) -> None:
+        threading.Thread(target=self._accept, name="proxy", daemon=True).start()
+
+    def _close_listener(self) -> None:
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
-        self.cut()
 
     def cut(self) -> None:
         """Reset every open connection; the other sides know it when this returns."""
@@ -84,8 +91,16 @@ class FaultProxy:
         """Reset new connections."""
         self._refusing = True
 
+    def leave(self) -> None:
+        """End every connection, and let nothing listen any more."""
+        self._close_listener()
+        self.cut()
+
     def heal(self) -> None:
         """Let everything pass again."""
+        if self._listener.fileno() < 0:
+            self._listener = socket.create_server(("127.0.0.1", self.port))
+            self._listen()
         with self._lock:
             self._resets = 0
         self._delay = 0.0
@@ -110,9 +125,10 @@ class FaultProxy:
             thread.join()
 
     def _accept(self) -> None:
+        listener = self._listener
         while not self._closed.is_set():
             try:
-                client, _ = self._listener.accept()
+                client, _ = listener.accept()
             except OSError:
                 return
             self.connections += 1

@@ -1,16 +1,20 @@
 #!/usr/bin/env python3
-"""Stop a real slow apply at random instants, in three ways, and look at what is left.
+"""Stop a real slow apply at random instants, take the API server or the disk away at the end of
+each of its steps, and look at what is left.
 
-    python tests/tools/interrupt_matrix.py [--rounds 20] [--runtime terraform] [--seed 1]
+    python tests/tools/interrupt_matrix.py [--rounds 20] [--runtime terraform] [--only TEXT]
 
 The module makes five resources that sleep; state and lock are in the embedded API server. Each
 round starts from nothing and is stopped by SIGTERM to the runner, by SIGKILL to the runner (what is
 left of its processes is then killed, as the node agent and a container's end do), or by SIGKILL to
-the runtime. Afterwards: the state can be read, the lock is free or names the dead pod, no process
-is left, and the next apply converges. Prints a table; exits with 1 when a round fails.
+the runtime; or the API server is away for 2, 10 or 60 s from the end of a step on, once with a full
+disk. Afterwards: the state can be read, the lock is free or names the dead pod, no process is left,
+and the next apply converges. A run that was not stopped has stored its state itself, nothing is
+created twice, and no lock is left. Prints a table; exits with 1 when a round fails.
 """
 
 import argparse
+import contextlib
 import gzip
 import json
 import os
@@ -22,6 +26,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -34,18 +39,28 @@ from captfctl.embedded.apiserver import ApiServer  # noqa: E402
 from captfctl.embedded.store import EmbeddedStore  # noqa: E402
 from captfctl.model.resources import LEASES, SECRETS  # noqa: E402
 from runner.descendants import Family  # noqa: E402
+from tests.support.proxy import FaultProxy  # noqa: E402
+from tests.tools.outages import OUTAGES, Outage, small_disk, strike  # noqa: E402
 
-WAYS = ("SIGTERM runner", "SIGKILL runner", "SIGKILL runtime")
+STOPS = ("SIGTERM runner", "SIGKILL runner", "SIGKILL runtime")
+BY_NAME = {str(outage): outage for outage in OUTAGES}
+WAYS = (*STOPS, *BY_NAME)
 POD = "interrupted-apply-pod"
 RESOURCES = 5
-PATIENCE = 60.0
+PATIENCE = 150.0
 LOCK_INFO = "app.terraform.io/lock-info"
 
 MODULE = """
 resource "terraform_data" "slow" {
-  count = 5
+  count = 4
   input = count.index
-  provisioner "local-exec" { command = "sleep 0.${count.index + 1}" }
+  provisioner "local-exec" {
+    command = "echo ${count.index} >> CREATED; sleep 0.${count.index + 1}"
+  }
+}
+resource "terraform_data" "last" {
+  depends_on = [terraform_data.slow]
+  provisioner "local-exec" { command = "echo last >> CREATED; : > LAST; sleep 0.3" }
 }
 """
 ROOT = {
@@ -73,35 +88,69 @@ class Tally:
 class Site:
     """One object's directories, its state and its lock."""
 
-    def __init__(self, place: Path, runtime: str, store: EmbeddedStore, server: ApiServer) -> None:
+    def __init__(
+        self, place: Path, runtime: str, store: EmbeddedStore, server: ApiServer, port: int
+    ) -> None:
+        """`port`: where the runs find the server."""
         self.place = place
         self.work = place / "work"
+        self.at_end = place / "last"
+        self._created = place / "created"
         self.result = place / "result"
         self._runtime = runtime
         self._door = store.door()
         self._suffix = f"s{random.randrange(1 << 40):x}"
         for name in ("module", "config"):
             (place / name).mkdir()
-        (place / "module" / "main.tf").write_text(MODULE)
+        module = MODULE.replace("CREATED", str(self._created)).replace("LAST", str(self.at_end))
+        (place / "module" / "main.tf").write_text(module)
         (place / "config" / "main.tf.json").write_text(json.dumps(ROOT))
         (place / "config" / "terraform.tfvars.json").write_text("{}")
         self._backend = [
             f"--backend-config=secret_suffix={self._suffix}",
             "--backend-config=namespace=default",
-            f"--backend-config=config_path={server.kubeconfig_path}",
+            f"--backend-config=config_path={self._access(server, port)}",
         ]
+
+    def _access(self, server: ApiServer, port: int) -> Path:
+        """A kubeconfig, and what a pod knows of the server: its runner goes on while it is away."""
+        account = self.place / "account"
+        account.mkdir()
+        shutil.copy(server.ca_path, account / "ca.crt")
+        shutil.copy(server.token_path, account / "token")
+        self._pod = {
+            "KUBERNETES_SERVICE_HOST": "127.0.0.1",
+            "KUBERNETES_SERVICE_PORT": str(port),
+            "CAPTF_SERVICE_ACCOUNT_DIR": str(account),
+        }
+        text, own = server.kubeconfig_path.read_text(), server.url.rpartition(":")[2]
+        kubeconfig = self.place / "kubeconfig"
+        kubeconfig.write_text(text.replace(f":{own}", f":{port}"))
+        return kubeconfig
+
+    @property
+    def created(self) -> list[str]:
+        """What was created, each time."""
+        return self._created.read_text().split() if self._created.exists() else []
+
+    @property
+    def made(self) -> int:
+        """How many resources the stored state has."""
+        listed = (self.state() or {}).get("resources")
+        return sum(len(entry["instances"]) for entry in listed) if isinstance(listed, list) else 0
 
     def start(self, *more: str) -> "subprocess.Popen[bytes]":
         """Start an apply in a pod of its own: here, with a host name of its own."""
         paths = [f"--{name}={self.place / name}" for name in ("module", "config", "result")]
         flags = [*paths, f"--workdir={self.work}", f"--bin={self._runtime}", "--stop-timeout=20s"]
-        command = [sys.executable, "-m", "runner", "run", "--op=apply", *flags, *self._backend]
+        run = ["run", "--op=apply", "--guard-deletes", *flags, *self._backend]
+        command = [sys.executable, "-m", "runner", *run]
         named = f'hostname {POD} && exec "$@"'
         with (self.place / "log").open("ab") as log:
             return subprocess.Popen(
                 [*_own_host_name(), "sh", "-c", named, "sh", *command, *more],
                 cwd=REPOSITORY,
-                env={"PATH": os.environ["PATH"], "CHECKPOINT_DISABLE": "1"},
+                env={"PATH": os.environ["PATH"], "CHECKPOINT_DISABLE": "1", **self._pod},
                 stdout=log,
                 stderr=log,
             )
@@ -206,10 +255,46 @@ def _round(site: Site, way: str, instant: float, family: Family, tally: Tally) -
     again = site.start(*([f"--force-unlock={holder}"] if holder else []))
     if again.wait(PATIENCE) != 0:
         raise RoundError(f"the next apply failed: {site.result.read_text()}")
-    resources = (site.state() or {}).get("resources", [])
-    made = sum(len(entry["instances"]) for entry in resources)
-    if made != RESOURCES or site.lock() != ("", ""):
-        raise RoundError(f"the next apply did not converge: {made} resources, lock {site.lock()}")
+    _converged(site)
+
+
+def _converged(site: Site) -> None:
+    if site.made != RESOURCES or site.lock() != ("", ""):
+        raise RoundError(
+            f"the next apply did not converge: {site.made} resources, lock {site.lock()}"
+        )
+
+
+def _outage(site: Site, outage: Outage, proxy: FaultProxy, tally: Tally) -> None:
+    """One round in which the run itself lives."""
+    disk = small_disk(site.work) if outage.full_disk else contextlib.nullcontext()
+    with disk:
+        process = site.start()
+
+        def running() -> str:
+            return next((_command(pid) for pid in _children(process.pid)), "between steps")
+
+        ended = lambda: process.poll() is not None  # noqa: E731
+        back = strike(outage, proxy, site.work, site.at_end, running, ended)
+        exit_code = process.wait(PATIENCE + outage.seconds)
+        back.join()
+        tally.hit[f"end of {outage.step}"] += 1
+        tally.ends[_end(site, exit_code)] += 1
+        if left := site.processes():
+            raise RoundError(f"processes are left: {left}")
+        if len(site.created) != site.made:
+            raise RoundError(f"the state is lost: {site.created} created, {site.made} in the state")
+        tally.state["none yet" if site.state() is None else "stored"] += 1
+        if site.lock() != ("", ""):
+            raise RoundError(f"a lock is left: {site.lock()}")
+        tally.lock["free"] += 1
+        with contextlib.suppress(OSError):
+            (site.work / "filler").unlink()
+        if site.start().wait(PATIENCE) != 0:
+            raise RoundError(f"the next apply failed: {site.result.read_text()}")
+    _converged(site)
+    if len(site.created) != RESOURCES:
+        raise RoundError(f"resources were created twice: {site.created}")
 
 
 def _end(site: Site, exit_code: int) -> str:
@@ -220,9 +305,11 @@ def _end(site: Site, exit_code: int) -> str:
     return "success" if error is None else str(error["kind"])
 
 
-def run(rounds: int, runtime: str, rng: random.Random) -> dict[str, Tally]:
-    """Carry out the rounds; print the table's lines as they come."""
-    tallies = {way: Tally() for way in WAYS}
+def run(
+    rounds: int, runtime: str, rng: random.Random, ways: Sequence[str] = WAYS
+) -> dict[str, Tally]:
+    """Carry out the rounds of these ways."""
+    tallies = {way: Tally() for way in ways}
     family = Family()
     family.adopt_orphans()
     clock = SystemClock()
@@ -231,16 +318,21 @@ def run(rounds: int, runtime: str, rng: random.Random) -> dict[str, Tally]:
         (Path(scratch) / "api").mkdir()
         server = ApiServer(store, data_dir=Path(scratch) / "api", clock=clock)
         server.start()
+        proxy = FaultProxy("127.0.0.1", int(server.url.rpartition(":")[2]))
         try:
+            proxy.__enter__()
             length = _length(Path(scratch), runtime, store, server)
             for number in range(rounds):
                 for way, tally in tallies.items():
-                    place = Path(scratch) / f"{way.replace(' ', '-')}-{number}"
+                    place = Path(scratch) / f"{way.replace(' ', '-').replace(',', '')}-{number}"
                     place.mkdir()
-                    site = Site(place, runtime, store, server)
+                    site = Site(place, runtime, store, server, proxy.port)
                     tally.rounds += 1
                     try:
-                        _round(site, way, rng.uniform(0, length), family, tally)
+                        if way in BY_NAME:
+                            _outage(site, BY_NAME[way], proxy, tally)
+                        else:
+                            _round(site, way, rng.uniform(0, length), family, tally)
                     except (
                         RoundError,
                         OSError,
@@ -251,6 +343,7 @@ def run(rounds: int, runtime: str, rng: random.Random) -> dict[str, Tally]:
                         tally.failures.append(f"{way}, round {number}: {error}")
                     shutil.rmtree(place, ignore_errors=True)
         finally:
+            proxy.__exit__()
             server.stop()
             family.release()
     return tallies
@@ -260,7 +353,7 @@ def _length(scratch: Path, runtime: str, store: EmbeddedStore, server: ApiServer
     """How long an undisturbed apply takes on this machine."""
     place = scratch / "undisturbed"
     place.mkdir()
-    site = Site(place, runtime, store, server)
+    site = Site(place, runtime, store, server, int(server.url.rpartition(":")[2]))
     started = time.monotonic()
     if site.start().wait(PATIENCE) != 0:
         raise RoundError((place / "log").read_text())
@@ -290,12 +383,14 @@ def main() -> int:
     parser.add_argument(
         "--seed", type=int, default=None, help="repeat the instants of an older run"
     )
+    parser.add_argument("--only", default="", help="only the ways whose name has this text")
     options = parser.parse_args()
     if shutil.which(options.runtime) is None:
         sys.exit(f"interrupt_matrix: {options.runtime} is not on PATH")
     seed = options.seed if options.seed is not None else random.randrange(1 << 32)
     sys.stdout.write(f"seed {seed}\n")
-    tallies = run(options.rounds, options.runtime, random.Random(seed))
+    ways = [way for way in WAYS if options.only in way]
+    tallies = run(options.rounds, options.runtime, random.Random(seed), ways)
     sys.stdout.write(table(tallies))
     return 1 if any(tally.failures for tally in tallies.values()) else 0
 
