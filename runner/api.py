@@ -11,11 +11,19 @@ import ssl
 import time
 from base64 import b64encode
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
 TIMEOUT_SECONDS = 2.0
-_MOST_RESPONSE = 1 << 16
+_MOST_RESPONSE = 1 << 16  # of an answer that nobody reads
+_LARGEST_OBJECT = 8 << 20
+
+
+class Answer(NamedTuple):
+    """The status of an answer, and what it says as far as that was asked for."""
+
+    status: int
+    body: bytes
 
 
 class _DeadlineSocket(ssl.SSLSocket):
@@ -27,6 +35,16 @@ class _DeadlineSocket(ssl.SSLSocket):
         """As the base class, within what is left of the time."""
         self.settimeout(max(self.deadline - time.monotonic(), 0.001))
         return super().recv_into(*arguments, **named)
+
+
+class _Request(NamedTuple):
+    """What is sent, and how many bytes of the answer are read."""
+
+    method: str
+    path: str
+    body: bytes
+    headers: dict[str, str]
+    most: int
 
 
 class Api:
@@ -62,12 +80,19 @@ class Api:
 
         Raises OSError or ValueError when there is no answer within `seconds`.
         """
+        return self._ask(method, path, body, seconds, _MOST_RESPONSE).status
+
+    def get(self, path: str, *, seconds: float = TIMEOUT_SECONDS) -> Answer:
+        """Read one object. Raises as `request`."""
+        return self._ask("GET", path, b"", seconds, _LARGEST_OBJECT)
+
+    def _ask(self, method: str, path: str, body: bytes, seconds: float, most: int) -> Answer:
         deadline = time.monotonic() + seconds
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if token := self._token():
             headers["Authorization"] = f"Bearer {token}"
         try:
-            return self._send(method, quote(path), body, headers, deadline)
+            return self._send(_Request(method, quote(path), body, headers, most), deadline)
         except http.client.HTTPException as error:
             raise ValueError(f"the API server answered no HTTP: {type(error).__name__}") from None
 
@@ -85,21 +110,17 @@ class Api:
             raise ValueError(f"{self._token_file} holds control characters")
         return token
 
-    def _send(
-        self, method: str, path: str, body: bytes, headers: dict[str, str], deadline: float
-    ) -> int:
+    def _send(self, request: "_Request", deadline: float) -> Answer:
         reused = self._connection is not None
         try:
-            return self._exchange(method, path, body, headers, deadline)
+            return self._exchange(request, deadline)
         except (ConnectionError, ssl.SSLEOFError, ssl.SSLZeroReturnError):
             # A kept connection may have been closed before the server saw the request.
             if not reused:
                 raise
-            return self._exchange(method, path, body, headers, deadline)
+            return self._exchange(request, deadline)
 
-    def _exchange(
-        self, method: str, path: str, body: bytes, headers: dict[str, str], deadline: float
-    ) -> int:
+    def _exchange(self, request: "_Request", deadline: float) -> Answer:
         connection = self._connection or self._connect(deadline)
         self._connection = None
         try:
@@ -109,9 +130,9 @@ class Api:
             assert isinstance(socket, _DeadlineSocket)
             socket.deadline = deadline
             socket.settimeout(_left(deadline))
-            connection.request(method, path, body, headers)
+            connection.request(request.method, request.path, request.body, request.headers)
             response = connection.getresponse()
-            response.read(_MOST_RESPONSE)
+            body = response.read(request.most)
         except BaseException:
             connection.close()
             raise
@@ -119,7 +140,7 @@ class Api:
             self._connection = connection
         else:
             connection.close()
-        return response.status
+        return Answer(response.status, body)
 
     def _connect(self, deadline: float) -> http.client.HTTPSConnection:
         if self._proxy is None:

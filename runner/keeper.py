@@ -2,15 +2,22 @@
 (runner.md: A state that could not be stored)."""
 
 import json
-from typing import Protocol
+from base64 import b64encode
+from typing import TYPE_CHECKING, Protocol
 
-from runner import kept
+from runner import kept, wire
 from runner.log import Log
+
+if TYPE_CHECKING:
+    from runner.api import Answer
 
 _SECONDS = 10.0
 """For one Secret: it may be a megabyte."""
 _TAKEN = 409
 _GONE = 404
+_EMPTY_STATE = (
+    b'{"version":4,"terraform_version":"1.0.0","serial":0,"lineage":"","outputs":{},"resources":[]}'
+)
 
 
 class Server(Protocol):
@@ -18,6 +25,10 @@ class Server(Protocol):
 
     def request(self, method: str, path: str, body: bytes = b"", *, seconds: float = ...) -> int:
         """Make one request; the status of the answer. Raises OSError or ValueError without one."""
+        ...
+
+    def get(self, path: str, *, seconds: float = ...) -> "Answer":
+        """Read one object. Raises as `request`."""
         ...
 
     def close(self) -> None:
@@ -72,6 +83,29 @@ class Keeper:
         except (OSError, ValueError) as error:
             self._log.info("Secrets that kept the state are left", err=str(error))
         self.secrets = 0
+
+    def clear_stored(self) -> bool:
+        """Put an empty state in the place of a stored one that cannot be read any more, so that the
+        runtime takes another; whether that was done.
+
+        A state of several Secrets that was written only in part can neither be read nor replaced by
+        the runtime, not even with `-force`. This must only be done while the newest state is kept.
+        """
+        if self._place is None or self._server is None:
+            return False
+        path = f"{_path(self._place)}/tfstate-default-{self._place.suffix}"
+        try:
+            answer = self._server.get(path, seconds=_SECONDS)
+            self._expect(answer.status)
+            secret = json.loads(answer.body)
+            secret["data"][wire.KEPT_KEY] = b64encode(kept.packed(_EMPTY_STATE)).decode()
+            body = json.dumps(secret).encode()
+            self._expect(self._server.request("PUT", path, body, seconds=_SECONDS))
+        except (OSError, ValueError, LookupError, TypeError) as error:
+            self._log.info("The stored state that is torn could not be cleared", err=str(error))
+            return False
+        self._log.info("The stored state was torn and is cleared, to be replaced by the kept one")
+        return True
 
     def close(self) -> None:
         """The run is over."""

@@ -87,12 +87,17 @@ def describe(state: bytes) -> wire.Unsaved | None:
     )
 
 
+def packed(state: bytes) -> bytes:
+    """As the runtime's backend packs it, too."""
+    packer = zlib.compressobj(wbits=_GZIP)
+    return packer.compress(state) + packer.flush()
+
+
 def documents(state: bytes, place: Place) -> list[dict[str, Any]]:
     """The Secrets that keep `state`, in the order in which they must be written: the base comes
     last, and tells how many there are."""
-    packer = zlib.compressobj(wbits=_GZIP)
-    packed = packer.compress(state) + packer.flush()
-    pieces = [packed[start : start + PIECE] for start in range(0, len(packed), PIECE)]
+    whole = packed(state)
+    pieces = [whole[start : start + PIECE] for start in range(0, len(whole), PIECE)]
     found = describe(state) or wire.Unsaved()
     notes = {
         wire.KEPT_JOB: place.job,

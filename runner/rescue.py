@@ -28,6 +28,7 @@ _LOCK = re.compile(
     r"ID:\s+(?P<id>\S+)\s.*?Who:\s+\S*@(?P<host>\S+)\s.*?"
     r"Created:\s+(?P<day>\d{4}-\d\d-\d\d) (?P<time>\d\d:\d\d:\d\d)"
 )
+_TORN = re.compile(r"(?:loading|destination) state: (?:flate|gzip|unexpected E|unexpected end)")
 UNRELEASED = "Error releasing the state lock"
 """The summary of an error of a runtime whose lock may still be held."""
 # What a server that is away or overloaded, a full disk and a held lock are told with.
@@ -77,6 +78,11 @@ class Attempt(NamedTuple):
     @property
     def stored(self) -> bool:
         return self.ended.exit == 0 and not self.ended.error
+
+    @property
+    def torn(self) -> bool:
+        """Whether the stored state cannot be read: it was written in part."""
+        return _TORN.search(unwrapped(self.stderr)) is not None
 
     @property
     def may_pass(self) -> bool:
@@ -169,7 +175,7 @@ class Rescue:
         log, refusals, pause = self._context.log, 0, _FIRST_PAUSE
         file = self._workdir.errored_state
         log.info("The runtime left a state it could not store, pushing it", file=file)
-        waits, unlocked = not failed.unreleased, False
+        waits, unlocked, cleared = not failed.unreleased, False, False
         while True:
             attempt = self._attempt(state, waits=waits)
             waits = False
@@ -180,6 +186,10 @@ class Rescue:
                 continue
             refusals += not attempt.may_pass
             self._keeper.keep(state)
+            if attempt.torn and self._keeper.secrets and not cleared:
+                cleared = self._keeper.clear_stored()
+                if cleared:
+                    continue
             left = self._left()
             if refusals >= _REFUSALS or left <= 0:
                 return attempt

@@ -193,6 +193,8 @@ class Run:
         seconds = execute.stop_seconds(context.options.stop_timeout)
         self._running = step.name
         ended = self._command(step, output.stdout, output.stderr, seconds)
+        if self._is_torn(step, ended, output):
+            ended, output = self._again_without_torn_state(step, ended, output)
         record = self._record(step, ended)
         self._running = ""
         if output.ui is not None:
@@ -213,6 +215,27 @@ class Run:
         )
         self._announce_changes(step, output)
         judge.decide(step, ended.exit)
+
+    def _is_torn(self, step: steps.Step, ended: Ended, output: "_Output") -> bool:
+        """Whether a step failed because the stored state was written in part, while a whole one is
+        kept."""
+        early = step.name in (wire.INIT, wire.STATE_RECOVER)
+        kept_one = steps.recovers(self._context.options)
+        return early and kept_one and Attempt(ended, output.stderr.last()).torn
+
+    def _again_without_torn_state(
+        self, step: steps.Step, ended: Ended, output: "_Output"
+    ) -> tuple[Ended, "_Output"]:
+        """The step once more, with an empty state in the place of the torn one: the kept state will
+        take it."""
+        keeper = self._keeper()
+        cleared = keeper.clear_stored()
+        keeper.close()
+        if not cleared:
+            return ended, output
+        again = _Output(step, self._context, self._out, self._err)
+        seconds = execute.stop_seconds(self._context.options.stop_timeout)
+        return self._command(step, again.stdout, again.stderr, seconds), again
 
     def _command(
         self,

@@ -160,6 +160,18 @@ def test_a_vanished_state_is_not_lost_while_one_is_kept(ready: World, second: Jo
     assert "--unsaved-chunks=1" in arguments(ready.active_job())
 
 
+def test_a_state_that_was_stored_in_part_is_replaced_by_the_kept_one(ready: World, second: Job):
+    leave(ready, second, in_secrets=True)
+    secret = ready.secret(names.state_secret(ready.owner.suffix))
+    assert secret is not None
+    secret.data[keys.TFSTATE] = secret.data[keys.TFSTATE][:40]
+    ready.door.update(SECRETS, secret)
+    ready.edit(variables('{"region":"eu-3"}'))
+    ready.settle(2)
+    assert ready.reason("StateReadable") == "False/StateNotSaved"
+    assert "--unsaved-chunks=1" in arguments(ready.active_job())
+
+
 @pytest.mark.parametrize("resources", [None, 0], ids=["no state", "an empty state"])
 def test_a_deletion_destroys_what_only_the_kept_state_knows(world: World, first: Job, resources):
     if resources is not None:
