@@ -86,13 +86,13 @@ MANAGER = (
     Permission(
         CAPI,
         ("machines",),
-        ("get", "list", "patch", "watch"),
+        ("list", "patch", "watch"),
         "what a machine belongs to, and the mark that asks for its replacement",
     ),
     Permission(
         CAPI,
         ("machinepools",),
-        ("get", "list", "patch", "watch"),
+        ("list", "patch", "watch"),
         "what a pool belongs to, and the number of its members",
     ),
     Permission(

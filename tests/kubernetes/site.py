@@ -7,7 +7,6 @@ import shutil
 import signal
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -15,16 +14,13 @@ from captfctl.cluster.live import LiveDoor
 from captfctl.install.manifests import manifests
 from captfctl.install.workload import SERVICE_ACCOUNT, InstallOptions
 from captfctl.model.core import TokenRequest
-from captfctl.model.resource import Document, Resource
-from captfctl.model.resources import (
-    SERVICE_ACCOUNTS,
-    TERRAFORM_MACHINE_POOLS,
-    TERRAFORM_MACHINES,
-)
+from captfctl.model.resource import Document
+from captfctl.model.resources import SERVICE_ACCOUNTS
 from tests.controlplane.assets import Assets
 from tests.controlplane.processes import ClusterApi, ControlPlane
 from tests.e2e.site import QUICKSTART, Captfctl, Site
 from tests.kubernetes import skewed
+from tests.kubernetes.workers import MACHINE_IMAGE, POOL_IMAGE
 
 NAMESPACE = "captf-system"
 MANAGER_IMAGE = "registry.example.com/captfctl:test"
@@ -33,7 +29,6 @@ TIME_IMAGE = "registry.example.com/time/cluster:v1"
 TIME_TOFU_IMAGE = "registry.example.com/time/tofu:v1"
 LARGE_IMAGE = "registry.example.com/large/cluster:v1"
 MODULES = Path(__file__).parent / "modules"
-DEPENDENTS = (TERRAFORM_MACHINES, TERRAFORM_MACHINE_POOLS)
 MANAGER_ENVIRONMENT = {"POD_NAMESPACE": NAMESPACE, "SERVICE_ACCOUNT_NAME": SERVICE_ACCOUNT}
 STARTED = "manager started"
 _TOKEN_SECONDS = 6 * 3600
@@ -94,7 +89,7 @@ class Cluster(Site):
         """`captfctl manifests | kubectl apply --server-side -f -`, and a token for the manager."""
         documents = manifests(InstallOptions(image=MANAGER_IMAGE, replicas=1))
         kept = [document for document in documents if document["kind"] != "Deployment"]
-        self.apply([*kept, *(dependent_crd(resource) for resource in DEPENDENTS)])
+        self.apply(kept)
         self.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
         with contextlib.closing(self.door()) as door:
             self.manager_token = self.token(door, SERVICE_ACCOUNT, NAMESPACE)
@@ -203,27 +198,5 @@ class RealSite(Cluster):
         shutil.copytree(MODULES / "large", large)
         (large / "random").write_bytes(os.urandom(1_200_000))
         self.add_image(LARGE_IMAGE, module=large)
-
-
-def dependent_crd(resource: Resource[Any]) -> Document:
-    """A kind of its own as far as the manager knows it: objects that a deletion waits for."""
-    names = {"kind": resource.kind, "plural": resource.plural, "singular": resource.kind.lower()}
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": resource.name},
-        "spec": {
-            "group": resource.group,
-            "names": names,
-            "scope": "Namespaced",
-            "versions": [
-                {
-                    "name": resource.version,
-                    "served": True,
-                    "storage": True,
-                    "schema": {"openAPIV3Schema": schema},
-                }
-            ],
-        },
-    }
+        self.add_image(MACHINE_IMAGE, module=MODULES / "machine")
+        self.add_image(POOL_IMAGE, module=MODULES / "pool")

@@ -41,6 +41,7 @@ from tests.e2e.site import IMAGE, eventually
 from tests.kubernetes.audit import Request, requests
 from tests.kubernetes.faults import LEADER_LEASE
 from tests.kubernetes.site import LARGE_IMAGE, NAMESPACE
+from tests.kubernetes.workers import Workers, machine, pool
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]
 
@@ -50,7 +51,10 @@ MANAGER = f"system:serviceaccount:{NAMESPACE}:captf-manager"
 # is needed is shown below, by taking it away.
 ASKED_AT_ADMISSION = {
     ("batch", "jobs/finalizers", "update"),
-    ("infrastructure.cluster.x-k8s.io", "terraformclusters/finalizers", "update"),
+    *(
+        ("infrastructure.cluster.x-k8s.io", f"{kind}/finalizers", "update")
+        for kind in permissions.OBJECTS
+    ),
     ("rbac.authorization.k8s.io", "clusterroles", "bind"),
 }
 
@@ -112,7 +116,13 @@ def story_of_everything(site) -> Story:
     eventually(lambda: applied(story, "2"), lambda: f"the second apply: {story.explain()}", 90)
     assert mirrored(story) == b"another"
 
-    site.kubectl("delete", "cluster", NAME, "-n", story.namespace, "--timeout=90s")
+    workers = Workers(story)
+    workers.apply(machine(state="terminated") + pool(most=2))
+    workers.wait_pool_ready()
+    marked = ("cluster.x-k8s.io", "machines", "patch")
+    eventually(lambda: marked in used(site, MANAGER), lambda: workers.explain(), 90)
+
+    site.kubectl("delete", "cluster", NAME, "-n", story.namespace, "--timeout=180s")
     eventually(lambda: ("", "serviceaccounts", "delete") in used(site, MANAGER), "the sweep", 30)
     return story
 

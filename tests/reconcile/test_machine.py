@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from captfctl.cluster.errors import Invalid
+from captfctl.cluster.errors import Conflict, Invalid
 from captfctl.model import keys, names
 from captfctl.model.capi import InfrastructureRef
 from captfctl.model.conditions import find
@@ -22,6 +22,7 @@ from captfctl.model.terraform import (
     IdentityRef,
     Remediation,
 )
+from captfctl.reconcile import DoorCache
 from tests.support.cluster_world import KEY, NAME, NAMESPACE
 from tests.support.machine_world import (
     MACHINE_NAME,
@@ -329,11 +330,17 @@ def test_a_provider_id_that_is_gone_twice_means_a_terminated_machine():
 
 def test_the_machine_changes_while_it_is_marked_and_the_mark_is_decided_again():
     world = unhealthy_machine(threshold=1)
-    stale = world.cache.machine(NAMESPACE, MACHINE_NAME)
+    late, stale = DoorCache(world.door), world.machine
+    late.machine = lambda _namespace, _name: stale  # type: ignore[method-assign]
     world.edit_machine(lambda m: m.metadata.annotations.update({"note": "changed"}))
-    world.cache.machine = lambda _namespace, _name: stale  # type: ignore[method-assign]
-    read_again(world, machine_outputs("stopped", False))
+    world.advance(minutes=6)
+    world.settle(1)
+    world.runner.succeed(world.active_job(), machine_outputs("stopped", False))
+    with pytest.raises(Conflict):
+        world.run(world.env(cache=late))
+    world.settle(1)
     assert keys.REMEDIATE in world.machine.metadata.annotations
+    assert world.obj.status.unhealthy_samples == 1
 
 
 # Deletion.

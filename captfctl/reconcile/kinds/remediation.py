@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from captfctl.cluster.door import Door, find
-from captfctl.cluster.errors import Conflict, NotFound
+from captfctl.cluster.door import Door
+from captfctl.cluster.errors import NotFound
 from captfctl.model import keys
 from captfctl.model.capi import Machine
 from captfctl.model.events import EventReason, Note
@@ -26,19 +26,10 @@ def remediate(
 ) -> Sequence[Note]:
     """Mark the Machine for replacement, or take our mark off it. `machine` is as cached.
 
-    Raises `Conflict` when the Machine changes twice meanwhile.
+    Raises `Conflict` when the Machine changed meanwhile: the next pass decides again.
     """
     change = _change(obj, machine, health, config)
-    if change is None:
-        return ()
-    try:
-        return _write(door, machine, change)
-    except Conflict:
-        live = find(door, MACHINES, machine.metadata.namespace, machine.metadata.name)
-        if live is None or live.metadata.uid != machine.metadata.uid:
-            return ()
-        again = _change(obj, live, health, config)
-        return _write(door, live, again) if again is not None else ()
+    return _write(door, machine, change) if change is not None else ()
 
 
 def _change(
