@@ -1,7 +1,9 @@
 """Whether a definition's schema is one: structural, with patterns, rules and defaults that work."""
 
 from collections.abc import Iterator
+from functools import lru_cache
 
+import msgspec
 import re2
 
 from captfctl.cluster.errors import Cause
@@ -22,12 +24,30 @@ _CHOICES = {
     "x-kubernetes-list-type": ("atomic", "map", "set"),
     "x-kubernetes-map-type": ("atomic", "granular"),
 }
+_KEPT = 64
+"""Schemas whose check and node are kept."""
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 _INT_OR_STRING = "x-kubernetes-int-or-string"
 
 
-def check_schema(schema: Schema, path: str) -> list[Cause]:
+def check_schema(schema: Schema, path: str) -> tuple[Cause, ...]:
     """Every reason why the schema cannot be used."""
+    return _checked(msgspec.json.encode(schema), path)
+
+
+@lru_cache(maxsize=_KEPT)
+def compiled(text: bytes) -> Node:
+    """The node of a whole object's schema, given as JSON: each change of a definition, also of its
+    status alone, asks for it again. Shared: do not change it."""
+    return compile_schema(msgspec.json.decode(text), root=True)
+
+
+@lru_cache(maxsize=_KEPT)
+def _checked(text: bytes, path: str) -> tuple[Cause, ...]:
+    return tuple(_causes(msgspec.json.decode(text), path))
+
+
+def _causes(schema: Schema, path: str) -> list[Cause]:
     causes = [] if schema.get("type") == "object" else [_root_type(schema, path)]
     causes += _structure(schema, path)
     if causes:

@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 from captfctl.cluster.errors import Cause
-from captfctl.embedded.schemas import compile_schema
 from captfctl.embedded.store.kinds.custom import CustomStrategy
-from captfctl.embedded.store.kinds.definition_schemas import check_schema
+from captfctl.embedded.store.kinds.definition_schemas import check_schema, compiled
 from captfctl.embedded.store.metadata import kubernetes_time
 from captfctl.embedded.store.naming import label_problems, subdomain_problems
 from captfctl.embedded.store.registry import PrinterColumn, Served
@@ -221,7 +222,7 @@ def served_versions(document: Document) -> list[Served]:
 def _served(spec: Document, version: Document, stored_as: str) -> Served:
     names, group = spec["names"], spec["group"]
     schema = version["schema"]["openAPIV3Schema"]
-    node = compile_schema(schema, root=True)
+    node = compiled(msgspec.json.encode(schema))
     resource = Resource(
         group,
         version["name"],
