@@ -23,8 +23,8 @@ def command(
 ) -> None:
     """Delete objects described in YAML files.
 
-    They go in the reverse of the order they are written in. A TerraformCluster is gone when its
-    infrastructure is destroyed.
+    Machines and pools go before clusters, each when its infrastructure is destroyed; then
+    everything else, in the reverse of the order it is written in.
 
     \b
     Example:

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from captfctl.cli.heartbeat import Heartbeat
-from captfctl.cli.progress import Display, Key
+from captfctl.cli.progress import Display
 from captfctl.cli.settled import Standing, Verdict
+from captfctl.cli.targets import Target
 from captfctl.model.core import Event
 
 _MARKS = {
@@ -18,11 +19,8 @@ _MARKS = {
 }
 
 
-def name_of(key: Key) -> str:
-    """How an object is called in output: as kubectl does, with a namespace that is not default."""
-    namespace, name = key
-    prefix = "" if namespace == "default" else f"{namespace}/"
-    return f"terraformcluster/{prefix}{name}"
+_WIDEST = 40
+"""Columns that names are padded to at most: text begins in one column unless a name is longer."""
 
 
 class Lines:
@@ -32,33 +30,33 @@ class Lines:
         self._width = width
         self._pulse = pulse
 
-    def event(self, key: Key, event: Event) -> None:
+    def event(self, target: Target, event: Event) -> None:
         note = event.note.replace("\n", " ")
-        self._line(key, f"{event.reason}: {note}" if note else event.reason)
+        self._line(target, f"{event.reason}: {note}" if note else event.reason)
 
-    def standing(self, key: Key, verdict: Verdict, seconds: float) -> None:
+    def standing(self, target: Target, verdict: Verdict, seconds: float) -> None:
         mark = _MARKS[verdict.standing]
         if mark:
             why = f": {verdict.why}" if verdict.why else f" after {seconds:.1f}s"
-            self._line(key, f"{mark}{why}".replace("\n", " "))
+            self._line(target, f"{mark}{why}".replace("\n", " "))
 
-    def waiting(self, verdicts: Mapping[Key, Verdict]) -> None:
+    def waiting(self, verdicts: Mapping[Target, Verdict]) -> None:
         self._pulse.now_doing(still(verdicts))
 
     def close(self) -> None:
         self._pulse.now_doing("")
 
-    def _line(self, key: Key, text: str) -> None:
-        self._pulse.say(f"{name_of(key):<{self._width}}  {text}")
+    def _line(self, target: Target, text: str) -> None:
+        self._pulse.say(f"{target.shown:<{self._width}}  {text}")
 
 
-def still(verdicts: Mapping[Key, Verdict]) -> str:
+def still(verdicts: Mapping[Target, Verdict]) -> str:
     """What is waited for, in one line however many objects there are."""
-    working = [key for key, found in verdicts.items() if not found.settled]
+    working = [target for target, found in verdicts.items() if not found.settled]
     if not working:
         return "waiting for a moment whether it lasts"
     first = working[0]
-    text = f"{name_of(first)}  still working"
+    text = f"{first.shown}  still working"
     if why := verdicts[first].why:
         text += f": {why}".replace("\n", " ")
     others = len(working) - 1
@@ -68,28 +66,28 @@ def still(verdicts: Mapping[Key, Verdict]) -> str:
 class Live:
     """A table that is redrawn: one row per object, with its standing and its last event."""
 
-    def __init__(self, keys: list[Key]) -> None:
+    def __init__(self, targets: list[Target]) -> None:
         from rich.console import Console
         from rich.live import Live as RichLive
 
-        self._rows: dict[Key, tuple[str, str]] = dict.fromkeys(keys, ("", ""))
+        self._rows: dict[Target, tuple[str, str]] = dict.fromkeys(targets, ("", ""))
         self._console = Console()
         self._live: Any = RichLive(self._table(), console=self._console, refresh_per_second=8)
         self._live.start()
 
-    def event(self, key: Key, event: Event) -> None:
+    def event(self, target: Target, event: Event) -> None:
         style = "red" if event.type == "Warning" else "none"
-        self._print(f"[dim]{name_of(key)}[/dim]  ", f"{event.reason}: {event.note}", style)
-        standing, _ = self._rows[key]
-        self._rows[key] = (standing, event.reason)
+        self._print(f"[dim]{target.shown}[/dim]  ", f"{event.reason}: {event.note}", style)
+        standing, _ = self._rows[target]
+        self._rows[target] = (standing, event.reason)
         self._live.update(self._table())
 
-    def standing(self, key: Key, verdict: Verdict, seconds: float) -> None:
+    def standing(self, target: Target, verdict: Verdict, seconds: float) -> None:
         mark = _MARKS[verdict.standing] or "working"
-        self._rows[key] = (mark, verdict.why or f"after {seconds:.1f}s")
+        self._rows[target] = (mark, verdict.why or f"after {seconds:.1f}s")
         self._live.update(self._table())
 
-    def waiting(self, verdicts: Mapping[Key, Verdict]) -> None:
+    def waiting(self, verdicts: Mapping[Target, Verdict]) -> None:
         pass  # the table shows it
 
     def close(self) -> None:
@@ -111,16 +109,17 @@ class Live:
         table.add_column("OBJECT")
         table.add_column("STANDING")
         table.add_column("", overflow="ellipsis", no_wrap=True)
-        for key, (mark, text) in self._rows.items():
+        for target, (mark, text) in self._rows.items():
             first_line = text.splitlines()[0] if text else ""
             style = {"ready": "green", "failed": "red", "waits": "yellow"}.get(mark, "")
             shown = Text(mark, style=style) if mark != "working" else Spinner("dots", "working")
-            table.add_row(name_of(key), shown, Text(first_line))
+            table.add_row(target.shown, shown, Text(first_line))
         return table
 
 
-def make_display(keys: list[Key], pulse: Heartbeat) -> Display:
+def make_display(targets: list[Target], pulse: Heartbeat) -> Display:
     """Live on a terminal, lines otherwise."""
     if sys.stdout.isatty():
-        return Live(keys)
-    return Lines(max((len(name_of(key)) for key in keys), default=0), pulse)
+        return Live(targets)
+    widest = max((len(target.shown) for target in targets), default=0)
+    return Lines(min(widest, _WIDEST), pulse)

@@ -2,10 +2,11 @@
 
 from captfctl.cli.described_input import known_kinds, read_objects
 from captfctl.cli.output import Document, Format, Listing, Row, show
+from captfctl.cli.targets import target_of
 from captfctl.clock import SystemClock
 from captfctl.decide import Action, duration
 from captfctl.embedded.described import Described
-from captfctl.model.resources import TERRAFORM_CLUSTERS
+from captfctl.model.kinds import KINDS
 from captfctl.reconcile.oneshot import Evaluation, evaluate
 from captfctl.settings import PassSettings
 
@@ -28,9 +29,9 @@ def dry_run(files: list[str], output: Format) -> None:
     described = read_objects(files, store)
     settings = PassSettings(runner_image="runner")
     rows = [
-        _row(item, evaluate(store.door(), (item.namespace, item.name), clock, settings))
+        _row(item, evaluate(store.door(), KINDS[target.kind], target.key, clock, settings))
         for item in described
-        if item.resource.kind == TERRAFORM_CLUSTERS.kind
+        if (target := target_of(item)) is not None
     ]
     show(Listing(_COLUMNS, rows, _WIDE), output)
 

@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from captfctl.cli.settled import Standing, Verdict, due_again, verdict
+from captfctl.cli.targets import Target
 from captfctl.clock import Clock
 from captfctl.cluster.door import Door
 from captfctl.cluster.errors import NotFound
@@ -15,10 +16,9 @@ from captfctl.controller import Handler, Informer
 from captfctl.model import keys
 from captfctl.model.core import Event, Pod
 from captfctl.model.events import EventReason
-from captfctl.model.resources import EVENTS, PODS, TERRAFORM_CLUSTERS
-from captfctl.model.terraform import TerraformCluster
-
-Key = tuple[str, str]
+from captfctl.model.resource import Resource
+from captfctl.model.resources import EVENTS, PODS
+from captfctl.model.terraform import TerraformObject
 
 # Said by other lines already, or only of interest to somebody who asks for the events.
 _QUIET: frozenset[str] = frozenset(
@@ -41,12 +41,12 @@ class Request:
         """What the pass repeats in its answer."""
         return f"{self.at:%Y-%m-%dT%H:%M:%S.%fZ}"
 
-    def ask(self, door: Door, keys_: Iterable[Key]) -> None:
+    def ask(self, door: Door, targets: Iterable[Target]) -> None:
         """Ask for it. An object that is gone meanwhile is left out."""
         patch = {"metadata": {"annotations": {keys.RECONCILE_REQUESTED: self.id}}}
-        for namespace, name in keys_:
+        for target in targets:
             with suppress(NotFound):
-                door.patch(TERRAFORM_CLUSTERS, name, namespace, patch)
+                door.patch(target.resource, target.name, target.namespace, patch)
 
 
 PATIENCE_SECONDS = 5.0
@@ -54,7 +54,7 @@ PATIENCE_SECONDS = 5.0
 Secret may have been created a moment after it."""
 
 
-def _job_of(pod: Pod) -> Key:
+def _job_of(pod: Pod) -> tuple[str, str]:
     """Namespace and name of the pod's Job."""
     return pod.metadata.namespace, pod.metadata.labels.get(keys.JOB_NAME, "")
 
@@ -62,15 +62,15 @@ def _job_of(pod: Pod) -> Key:
 class Display(Protocol):
     """Where progress goes."""
 
-    def event(self, key: Key, event: Event) -> None:
+    def event(self, target: Target, event: Event) -> None:
         """An event of an object was posted."""
         ...
 
-    def standing(self, key: Key, verdict: Verdict, seconds: float) -> None:
+    def standing(self, target: Target, verdict: Verdict, seconds: float) -> None:
         """The verdict on an object changed, `seconds` after the beginning."""
         ...
 
-    def waiting(self, verdicts: Mapping[Key, Verdict]) -> None:
+    def waiting(self, verdicts: Mapping[Target, Verdict]) -> None:
         """How all objects stand, while some are not settled; told again and again."""
         ...
 
@@ -89,60 +89,61 @@ class Follower:
     """
 
     door: Door
-    keys: Iterable[Key]
+    targets: Iterable[Target]
     clock: Clock
     display: Display
     check: Callable[[], None] = lambda: None
     request: Request | None = None
-    _inbox: "queue.SimpleQueue[tuple[Key, TerraformCluster | Event | None]]" = field(
+    _inbox: "queue.SimpleQueue[tuple[Target, TerraformObject | Event | None]]" = field(
         default_factory=queue.SimpleQueue
     )
 
     def __post_init__(self) -> None:
         self._began = self.clock.monotonic()
-        self._open = set(self.keys)
-        self._since: dict[Key, tuple[Verdict, float]] = {}
-        self._pods: dict[Key, Pod] = {}
+        self._open = set(self.targets)
+        self._since: dict[Target, tuple[Verdict | None, float]] = {}
+        self._moved = self._began
+        self._shown: dict[Target, Verdict] = {}
+        self._pods: dict[tuple[str, str], Pod] = {}
         self._told_before = {event.metadata.uid for event in self.door.list(EVENTS).items}
 
-    def until_settled(self, timeout: float) -> dict[Key, Verdict]:
+    def until_settled(self, timeout: float) -> dict[Target, Verdict]:
         """The last verdict of each object, after all are settled or `timeout` seconds passed."""
-        verdicts = {key: Verdict(Standing.WORKING, "not looked at yet") for key in self._open}
+        verdicts = {target: Verdict(Standing.WORKING, "not looked at yet") for target in self._open}
 
-        def judge(key: Key, cluster: TerraformCluster | None) -> bool:
+        def judge(target: Target, obj: TerraformObject | None) -> Verdict:
             gone = Verdict(Standing.WORKING, "is gone")
-            verdicts[key] = gone if cluster is None else self._verdict(cluster)
-            return self._final(key, verdicts[key])
+            verdicts[target] = gone if obj is None else self._verdict(obj)
+            return verdicts[target]
 
         self._run(timeout, judge, verdicts)
         return verdicts
 
-    def until_gone(self, timeout: float) -> dict[Key, Verdict]:
+    def until_gone(self, timeout: float) -> dict[Target, Verdict]:
         """The objects that still exist after `timeout` seconds, or whose Jobs cannot start; empty
         as soon as all are gone."""
-        left = {key: Verdict(Standing.WORKING, "still exists") for key in self._open}
+        exists = Verdict(Standing.WORKING, "still exists")
+        left = dict.fromkeys(self._open, exists)
 
-        def judge(key: Key, cluster: TerraformCluster | None) -> bool:
-            if cluster is None:
-                left.pop(key, None)
-                return True
-            if not cluster.deleting:
-                return False  # the deletion is not seen yet
-            left[key] = self._verdict(cluster)
-            return self._final(key, left[key])
+        def judge(target: Target, obj: TerraformObject | None) -> Verdict | None:
+            if obj is None:
+                left.pop(target, None)
+                return None
+            left[target] = self._verdict(obj) if obj.deleting else exists
+            return left[target]
 
         self._run(timeout, judge, left)
         return left
 
-    def _verdict(self, cluster: TerraformCluster) -> Verdict:
+    def _verdict(self, obj: TerraformObject) -> Verdict:
         asked = self.request
-        active = cluster.status.active_job
-        job = (cluster.metadata.namespace, active.name if active else "")
-        pods = [pod for pod in list(self._pods.values()) if active and _job_of(pod) == job]
-        found = verdict(cluster, pods, asked.id if asked else "")
+        active = obj.status.active_job
+        job = (obj.metadata.namespace, active.name if active else "")
+        pods = [pod for pod in list(self._pods.values()) if _job_of(pod) == job] if active else []
+        found = verdict(obj, pods, asked.id if asked else "")
         if asked is None or found.standing is not Standing.FAILED:
             return found
-        due = due_again(cluster, asked.at, self.clock.now())
+        due = due_again(obj, asked.at, self.clock.now())
         return (
             replace(found, why=f"{found.why}; the next try is due at {due:%H:%M:%SZ}")
             if due
@@ -152,45 +153,58 @@ class Follower:
     def _run(
         self,
         timeout: float,
-        judge: Callable[[Key, TerraformCluster | None], bool],
-        verdicts: Mapping[Key, Verdict],
+        judge: Callable[[Target, TerraformObject | None], Verdict | None],
+        verdicts: Mapping[Target, Verdict],
     ) -> None:
+        """Until every object is settled. `judge` gives None for one that need not be."""
         deadline = self._began + timeout
-        done: set[Key] = set()
-        current: dict[Key, TerraformCluster | None] = {}
+        done: set[Target] = set()
+        current: dict[Target, TerraformObject | None] = {}
         with self._watching():
             while done != self._open and (left := deadline - self.clock.monotonic()) > 0:
                 self.check()
-                for key, thing in self._next(min(left, 0.5)):
+                for target, thing in self._next(min(left, 0.5)):
                     if isinstance(thing, Event):
-                        self._tell(key, thing)
+                        self._tell(target, thing)
                     else:
-                        current[key] = thing
-                for key, cluster in current.items():
-                    if judge(key, cluster):
-                        done.add(key)
-                    else:
-                        done.discard(key)
+                        current[target] = thing
+                found = {target: judge(target, obj) for target, obj in current.items()}
+                done = self._finished(found)
                 self.display.waiting(verdicts)
-        for key, thing in self._next(0.0):
+        for target, thing in self._next(0.0):
             if isinstance(thing, Event):
-                self._tell(key, thing)
+                self._tell(target, thing)
 
-    def _final(self, key: Key, new: Verdict) -> bool:
-        """Whether `new` is the end of it; an impatient gate must have stood for a while."""
+    def _finished(self, found: Mapping[Target, Verdict | None]) -> set[Target]:
+        """Those that nothing will happen to any more. A gate must have stood for a while, and
+        nothing else may have moved meanwhile, which it may wait for."""
         now = self.clock.monotonic()
-        old, since = self._since.get(key, (None, now))
-        if old != new:
-            since = now
-            self._since[key] = (new, now)
-            self.display.standing(key, new, now - self._began)
-        return new.settled and (not new.patience or now - since >= PATIENCE_SECONDS)
+        for target, new in found.items():
+            self._note(target, new, now)
+        still = now - self._moved >= PATIENCE_SECONDS
+        return {
+            target
+            for target, new in found.items()
+            if new is None or (new.settled and (still or not new.patience))
+        }
 
-    def _tell(self, key: Key, event: Event) -> None:
+    def _note(self, target: Target, new: Verdict | None, now: float) -> None:
+        if target not in self._since or self._since[target][0] != new:
+            self._since[target] = (new, now)
+            self._moved = now
+        if new is None:
+            return
+        # A gate that opens in a moment is not worth telling.
+        told = not new.patience or now - self._since[target][1] >= PATIENCE_SECONDS
+        if told and self._shown.get(target) != new:
+            self._shown[target] = new
+            self.display.standing(target, new, now - self._began)
+
+    def _tell(self, target: Target, event: Event) -> None:
         if event.reason not in _QUIET:
-            self.display.event(key, event)
+            self.display.event(target, event)
 
-    def _next(self, seconds: float) -> Iterator[tuple[Key, TerraformCluster | Event | None]]:
+    def _next(self, seconds: float) -> Iterator[tuple[Target, TerraformObject | Event | None]]:
         """What arrived, after waiting up to `seconds` for the first thing."""
         try:
             yield self._inbox.get(timeout=seconds) if seconds else self._inbox.get_nowait()
@@ -201,15 +215,10 @@ class Follower:
 
     @contextmanager
     def _watching(self) -> Iterator[None]:
-        objects = Informer(self.door, TERRAFORM_CLUSTERS, self.clock)
+        objects = {
+            target.kind: self._objects(target.kind, target.resource) for target in self._open
+        }
         events = Informer(self.door, EVENTS, self.clock)
-        objects.add_handler(
-            Handler(
-                on_add=self._seen,
-                on_update=lambda _, new: self._seen(new),
-                on_delete=lambda old: self._inbox.put((old.key, None)),
-            )
-        )
         events.add_handler(Handler(on_add=self._happened))
         pods = Informer(self.door, PODS, self.clock)
         pods.add_handler(
@@ -219,22 +228,36 @@ class Follower:
                 on_delete=self._pod_gone,
             )
         )
-        informers = (objects, events, pods)
+        informers: tuple[Informer[Any], ...] = (*objects.values(), events, pods)
         for informer in informers:
             informer.start()
         try:
-            if objects.wait_synced(PATIENCE_SECONDS):
-                for key in self._open:
-                    if objects.get(*key) is None:
-                        self._inbox.put((key, None))
+            for target in self._open:
+                known = objects[target.kind]
+                if known.wait_synced(PATIENCE_SECONDS) and target.key not in known:
+                    self._inbox.put((target, None))
             yield
         finally:
             for informer in informers:
                 informer.stop()
 
-    def _seen(self, cluster: TerraformCluster) -> None:
-        if cluster.key in self._open:
-            self._inbox.put((cluster.key, cluster))
+    def _objects(self, kind: str, resource: Resource[Any]) -> Informer[Any]:
+        """The objects of one kind."""
+
+        def tell(obj: TerraformObject, *, gone: bool = False) -> None:
+            target = Target(kind, *obj.key)
+            if target in self._open:
+                self._inbox.put((target, None if gone else obj))
+
+        informer: Informer[Any] = Informer(self.door, resource, self.clock)
+        informer.add_handler(
+            Handler(
+                on_add=tell,
+                on_update=lambda _, new: tell(new),
+                on_delete=lambda old: tell(old, gone=True),
+            )
+        )
+        return informer
 
     def _pod_seen(self, pod: Pod) -> None:
         self._pods[pod.key] = pod
@@ -244,8 +267,8 @@ class Follower:
 
     def _happened(self, event: Event) -> None:
         about = event.regarding
-        if about is None or about.kind != TERRAFORM_CLUSTERS.kind:
+        if about is None or event.metadata.uid in self._told_before:
             return
-        key = (about.namespace, about.name)
-        if key in self._open and event.metadata.uid not in self._told_before:
-            self._inbox.put((key, event))
+        target = Target(about.kind, about.namespace, about.name)
+        if target in self._open:
+            self._inbox.put((target, event))

@@ -9,13 +9,20 @@ from pathlib import Path
 
 from captfctl.cli.connect import running_here
 from captfctl.cli.described_input import known_kinds, read_objects
-from captfctl.cli.display import make_display, name_of
+from captfctl.cli.display import make_display
 from captfctl.cli.heartbeat import Heartbeat
 from captfctl.cli.local_session import image_table, images_that_count, local_session
 from captfctl.cli.options import data_dir, timeout_seconds
-from captfctl.cli.progress import Display, Follower, Key, Request
+from captfctl.cli.progress import Display, Follower, Request
 from captfctl.cli.settled import Standing, Verdict
 from captfctl.cli.signals import EndRequest, end_requested
+from captfctl.cli.targets import (
+    Target,
+    deleted_first,
+    in_order_of_creation,
+    target_of,
+    targets,
+)
 from captfctl.clock import SystemClock
 from captfctl.cluster.apply import apply
 from captfctl.cluster.door import Door
@@ -24,7 +31,6 @@ from captfctl.embedded.agent.settings import inherited_environment
 from captfctl.embedded.described import BadInput, Described, DescribedSet, Violation
 from captfctl.embedded.images import ImageStore, ImageTable, PullError, has_module_files
 from captfctl.errors import EnvironmentFault
-from captfctl.model.resources import TERRAFORM_CLUSTERS
 
 EXIT_FAILED = 4
 EXIT_WAITING = 5
@@ -51,14 +57,14 @@ def reconcile_local(files: list[str], data: Path | None, images: Path | None, ti
     _check_images(described, table, runs_here=not running_here(home))
     ending = end_requested()
     check = partial(_check_going_on, ending, home)
-    keys = _keys(described)
+    followed = targets(described)
     request = Request(clock.now())
     with Heartbeat(clock) as pulse, local_session(home, table, clock, ending, pulse) as door:
-        with _shown(keys, pulse) as display:
-            follower = Follower(door, keys, clock, display, check, request)
+        with _shown(followed, pulse) as display:
+            follower = Follower(door, followed, clock, display, check, request)
             with pulse.doing("applying the objects"):
                 _apply(door, described, ending, pulse)
-                request.ask(door, keys)
+                request.ask(door, followed)
             verdicts = follower.until_settled(limit)
         _summarize(verdicts)
     return _exit_code(verdicts.values())
@@ -71,13 +77,12 @@ def delete_local(files: list[str], data: Path | None, images: Path | None, timeo
     described = read_objects(files, known_kinds(clock))
     ending, home = end_requested(), data_dir(data)
     check = partial(_check_going_on, ending, home)
-    table, keys = image_table(images), _keys(described)
+    table, followed = image_table(images), targets(described)
     with Heartbeat(clock) as pulse, local_session(home, table, clock, ending, pulse) as door:
-        with _shown(keys, pulse) as display:
-            follower = Follower(door, keys, clock, display, check)
+        with _shown(followed, pulse) as display:
+            follower = Follower(door, followed, clock, display, check)
             with pulse.doing("deleting the objects"):
-                _delete(door, _of_kind(described, "Cluster"), pulse)
-                _delete(door, _of_kind(described, TERRAFORM_CLUSTERS.kind), pulse)
+                _delete(door, deleted_first(described), pulse)
             left = follower.until_gone(limit)
         _summarize(left)
         if not left:
@@ -86,16 +91,12 @@ def delete_local(files: list[str], data: Path | None, images: Path | None, timeo
 
 
 @contextmanager
-def _shown(keys: list[Key], pulse: Heartbeat) -> Iterator[Display]:
-    display = make_display(keys, pulse)
+def _shown(followed: list[Target], pulse: Heartbeat) -> Iterator[Display]:
+    display = make_display(followed, pulse)
     try:
         yield display
     finally:
         display.close()
-
-
-def _of_kind(described: DescribedSet, kind: str) -> list[Described]:
-    return [item for item in described if item.resource.kind == kind]
 
 
 def _exit_code(verdicts: Iterable[Verdict]) -> int:
@@ -114,14 +115,6 @@ def _check_going_on(ending: EndRequest, home: Path) -> None:
         )
 
 
-def _keys(described: DescribedSet) -> list[Key]:
-    return [
-        (item.namespace, item.name)
-        for item in described
-        if item.resource.kind == TERRAFORM_CLUSTERS.kind
-    ]
-
-
 def _check_images(described: DescribedSet, table: ImageTable, *, runs_here: bool) -> None:
     """An image that cannot be had would be waited for.
 
@@ -131,7 +124,7 @@ def _check_images(described: DescribedSet, table: ImageTable, *, runs_here: bool
     store = ImageStore(table, Path(), path)
     violations, faults = [], []
     for item in described:
-        if item.resource.kind == TERRAFORM_CLUSTERS.kind:
+        if target_of(item) is not None:
             reference = item.document["spec"]["source"]["image"]
             problem = _image_problem(store, table, reference)
             if problem is not None and problem.of_this_machine:
@@ -160,7 +153,7 @@ def _image_problem(store: ImageStore, table: ImageTable, reference: str) -> Pull
 
 
 def _apply(door: Door, described: DescribedSet, ending: EndRequest, pulse: Heartbeat) -> None:
-    for item in described:
+    for item in in_order_of_creation(described):
         ending.check()
         done = apply(door, item.resource, item.document)
         pulse.say(f"{item.resource.kind.lower()}/{item.name} {done.action}")
@@ -175,7 +168,7 @@ def _delete(door: Door, items: Iterable[Described], pulse: Heartbeat) -> None:
         pulse.say(f"{item.resource.kind.lower()}/{item.name} deleted")
 
 
-def _summarize(verdicts: dict[Key, Verdict]) -> None:
-    for key, verdict in sorted(verdicts.items()):
+def _summarize(verdicts: dict[Target, Verdict]) -> None:
+    for target, verdict in sorted(verdicts.items()):
         if verdict.standing is Standing.WORKING:
-            print(f"{name_of(key)} is not settled: {verdict.why}", file=sys.stderr)
+            print(f"{target.shown} is not settled: {verdict.why}", file=sys.stderr)

@@ -15,7 +15,7 @@ from captfctl.errors import InputError
 from captfctl.manager import GRACEFUL_SHUTDOWN, Manager
 from captfctl.manager.manager import LeadershipLost
 from captfctl.model import keys
-from captfctl.model.resources import TERRAFORM_CLUSTERS
+from captfctl.reconcile.kinds import RULES
 from captfctl.settings import ManagerSettings
 
 _YOUNG_OBJECTS = 50_000
@@ -43,10 +43,11 @@ def run_manager(
     settings.validate()
     logs.set_up(verbosity, _format(logging_format))
     ending = end_requested()
-    workers = settings.terraformcluster_concurrency + settings.terraformclusteridentity_concurrency
+    workers = sum(settings.concurrency.values()) + settings.terraformclusteridentity_concurrency
     door = LiveDoor.from_kubeconfig(kubeconfig, field_owner=keys.FIELD_OWNER, pool_size=workers + 8)
-    # First of all: a server that is not there, or has no TerraformClusters, is told at once.
-    door.list(TERRAFORM_CLUSTERS, settings.namespace, limit=1)
+    # First of all: a server that is not there, or lacks a kind, is told at once.
+    for rules in RULES.values():
+        door.list(rules.resource, settings.namespace, limit=1)
     _collect_garbage_seldom()
     manager = Manager(door, settings, SystemClock())
     manager.start()

@@ -9,7 +9,7 @@ from captfctl.model import keys, reasons
 from captfctl.model.conditions import FALSE, TRUE, Type, find
 from captfctl.model.core import Pod
 from captfctl.model.meta import Condition
-from captfctl.model.terraform import TerraformCluster
+from captfctl.model.terraform import TerraformObject
 from captfctl.runs.stuck import PULL_REASONS, told_by_node
 
 
@@ -47,36 +47,36 @@ _GATES = (
 )
 
 
-def verdict(cluster: TerraformCluster, pods: Iterable[Pod] = (), request: str = "") -> Verdict:
-    """How a TerraformCluster stands (`WORKING` while anything is still on its way).
+def verdict(obj: TerraformObject, pods: Iterable[Pod] = (), request: str = "") -> Verdict:
+    """How an object stands (`WORKING` while anything is still on its way).
 
     `pods` are those of its active Job. What it said before a pass answered `request` does not
     count: something may be due since, or what it waited for may have come.
     """
-    status = cluster.status
+    status = obj.status
     if status.active_job is not None and (stuck := _stuck(status.active_job.name, pods)):
         return stuck
-    if cluster.deleting:
+    if obj.deleting:
         return Verdict(Standing.WORKING, "is being deleted")
-    if status.observed_generation != cluster.metadata.generation:
+    if status.observed_generation != obj.metadata.generation:
         return Verdict(Standing.WORKING, "its newest spec is not seen yet")
     if status.active_job is not None:
         return Verdict(Standing.WORKING, f"Job {status.active_job.name} runs")
-    if keys.MANAGED_BY in cluster.metadata.annotations:
+    if keys.MANAGED_BY in obj.metadata.annotations:
         return Verdict(Standing.WAITING, f"somebody else manages it (annotation {keys.MANAGED_BY})")
     if request and (status.answer is None or status.answer.request != request):
         return Verdict(Standing.WORKING, "waiting for a pass")
     for judge in (_paused, _gates, _apply, _state, _ready):
-        found = judge(cluster)
+        found = judge(obj)
         if found is not None:
             return found
     return Verdict(Standing.WORKING)
 
 
-def due_again(cluster: TerraformCluster, asked: datetime, now: datetime) -> datetime | None:
+def due_again(obj: TerraformObject, asked: datetime, now: datetime) -> datetime | None:
     """When what had failed before it was `asked` for is tried again; None: not known."""
-    answer = cluster.status.answer
-    apply = _get(cluster, Type.APPLY_JOB_SUCCEEDED)
+    answer = obj.status.answer
+    apply = _get(obj, Type.APPLY_JOB_SUCCEEDED)
     if answer is None or answer.until is None or answer.until <= now or apply is None:
         return None
     since = apply.last_transition_time
@@ -102,8 +102,8 @@ def _stuck(job: str, pods: Iterable[Pod]) -> Verdict | None:
     return None
 
 
-def _get(cluster: TerraformCluster, kind: Type) -> Condition | None:
-    return find(cluster.status.conditions, kind)
+def _get(obj: TerraformObject, kind: Type) -> Condition | None:
+    return find(obj.status.conditions, kind)
 
 
 def _is(condition: Condition | None, status: str) -> bool:
@@ -120,48 +120,48 @@ def _text(condition: Condition) -> str:
     return reason if message in ("", reason) else f"{reason}: {message}"
 
 
-def _paused(cluster: TerraformCluster) -> Verdict | None:
-    paused = _get(cluster, Type.PAUSED)
+def _paused(obj: TerraformObject) -> Verdict | None:
+    paused = _get(obj, Type.PAUSED)
     if paused is not None and paused.status == TRUE:
         return Verdict(Standing.WAITING, _text(paused))
     return None
 
 
-def _gates(cluster: TerraformCluster) -> Verdict | None:
+def _gates(obj: TerraformObject) -> Verdict | None:
     for kind in _GATES:
-        gate = _get(cluster, kind)
+        gate = _get(obj, kind)
         if gate is not None and gate.status != TRUE:
             return Verdict(Standing.WAITING, _text(gate), patience=True)
     return None
 
 
-def _apply(cluster: TerraformCluster) -> Verdict | None:
-    apply = _get(cluster, Type.APPLY_JOB_SUCCEEDED)
+def _apply(obj: TerraformObject) -> Verdict | None:
+    apply = _get(obj, Type.APPLY_JOB_SUCCEEDED)
     if apply is None or apply.status == TRUE:
         return None
     if _standing(apply) is reasons.Standing.PERSON:
         return Verdict(Standing.WAITING, _text(apply))
     if apply.status == FALSE:
-        applied = _get(cluster, Type.INPUTS_APPLIED)
+        applied = _get(obj, Type.INPUTS_APPLIED)
         if applied is not None and applied.reason == reasons.InputsApplied.APPLY_PENDING:
             return Verdict(Standing.WORKING, "its new inputs are about to be applied")
         return Verdict(Standing.FAILED, _text(apply))
     return Verdict(Standing.WORKING, _text(apply))
 
 
-def _state(cluster: TerraformCluster) -> Verdict | None:
+def _state(obj: TerraformObject) -> Verdict | None:
     for kind in (Type.STATE_READABLE, Type.OUTPUTS_VALID):
-        condition = _get(cluster, kind)
+        condition = _get(obj, kind)
         if condition is not None and condition.status == FALSE:
             return Verdict(Standing.WAITING, _text(condition))
     return None
 
 
-def _ready(cluster: TerraformCluster) -> Verdict | None:
-    ready = _get(cluster, Type.READY)
-    if _is(ready, TRUE) and _is(_get(cluster, Type.INPUTS_APPLIED), TRUE):
+def _ready(obj: TerraformObject) -> Verdict | None:
+    ready = _get(obj, Type.READY)
+    if _is(ready, TRUE) and _is(_get(obj, Type.INPUTS_APPLIED), TRUE):
         return Verdict(Standing.READY)
-    healthy = _get(cluster, Type.INFRASTRUCTURE_HEALTHY)
+    healthy = _get(obj, Type.INFRASTRUCTURE_HEALTHY)
     if healthy is None or _standing(healthy) is not reasons.Standing.PERSON:
         return None
     standing = Standing.FAILED if healthy.status == FALSE else Standing.WAITING

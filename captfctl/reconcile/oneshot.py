@@ -6,19 +6,15 @@ from dataclasses import dataclass
 
 from captfctl.clock import Clock
 from captfctl.cluster.door import Door, find
-from captfctl.cluster.errors import NotFound
 from captfctl.controller import Result
 from captfctl.decide import Action, Reason, explain
-from captfctl.model import keys, names
-from captfctl.model.capi import Cluster
 from captfctl.model.conditions import TRUE, Type
-from captfctl.model.kinds import CLUSTER, INFRASTRUCTURE, Kind
-from captfctl.model.meta import Condition, OwnerReference
+from captfctl.model.kinds import Kind
+from captfctl.model.meta import Condition
 from captfctl.model.ops import Op
-from captfctl.model.resources import CLUSTERS, TERRAFORM_CLUSTERS
-from captfctl.model.terraform import TerraformCluster
 from captfctl.reconcile import bookkeeping, preamble
 from captfctl.reconcile.act import Obstacle, prepare
+from captfctl.reconcile.adoption import adopt_as_cluster_api_does
 from captfctl.reconcile.cache import DoorCache
 from captfctl.reconcile.context import Pass
 from captfctl.reconcile.env import Env
@@ -57,15 +53,17 @@ class Evaluation:
     conditions: tuple[Condition, ...]
 
 
-def evaluate(door: Door, key: tuple[str, str], clock: Clock, settings: PassSettings) -> Evaluation:
-    """Evaluate the `TerraformCluster` `key` = (namespace, name) in `door`.
+def evaluate(
+    door: Door, kind: Kind, key: tuple[str, str], clock: Clock, settings: PassSettings
+) -> Evaluation:
+    """Evaluate the object of `kind` at `key` = (namespace, name) in `door`.
 
     What a pass writes before it decides (finalizer, copied credentials) is written to `door`: give
     it an in-memory store. No Job is created. Raises `NotFound` for an object that is not there, and
     what the pass would raise.
     """
     namespace, name = key
-    _adopt_as_cluster_api_does(door, door.get(TERRAFORM_CLUSTERS, name, namespace))
+    adopt_as_cluster_api_does(door, kind, door.get(RULES[kind.name].resource, name, namespace))
     cache = DoorCache(door)
     env = Env(
         door=door,
@@ -77,7 +75,7 @@ def evaluate(door: Door, key: tuple[str, str], clock: Clock, settings: PassSetti
         random_bytes=bytes,  # no key made here is ever used
         slots=Slots(door, cache, clock, settings.max_active_jobs),
     )
-    return _evaluated(env, CLUSTER, key)
+    return _evaluated(env, kind, key)
 
 
 def _evaluated(env: Env, kind: Kind, key: tuple[str, str]) -> Evaluation:
@@ -193,43 +191,3 @@ def _released() -> Evaluation:
         job="",
         conditions=(),
     )
-
-
-def _adopt_as_cluster_api_does(door: Door, obj: TerraformCluster) -> None:
-    """Set the owner reference and label of the Cluster that refers to the object
-    (reconcile.md: The owning Cluster).
-
-    Files describe what people write; this part is Cluster API's to add.
-    """
-    if any(ref.kind == CLUSTER.owner for ref in obj.metadata.owner_references):
-        return
-    owner = _referring(door, obj)
-    if owner is None:
-        return
-    obj.metadata.owner_references.append(
-        OwnerReference(
-            api_version=CLUSTERS.api_version,
-            kind=CLUSTER.owner,
-            name=owner.metadata.name,
-            uid=owner.metadata.uid,
-        )
-    )
-    label = names.label_value(owner.metadata.name)
-    obj.metadata.labels.setdefault(keys.CLUSTER_NAME, label)
-    door.update(TERRAFORM_CLUSTERS, obj)
-
-
-def _referring(door: Door, obj: TerraformCluster) -> Cluster | None:
-    try:
-        clusters = door.list(CLUSTERS, obj.metadata.namespace).items
-    except NotFound:
-        return None  # the kind is not installed here
-    for cluster in clusters:
-        ref = cluster.spec.infrastructure_ref
-        if ref and (ref.api_group, ref.kind, ref.name) == (
-            INFRASTRUCTURE,
-            CLUSTER.name,
-            obj.metadata.name,
-        ):
-            return cluster
-    return None

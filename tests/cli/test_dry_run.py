@@ -5,6 +5,8 @@ import json
 from captfctl.kubeyaml import documents
 from tests.cli.conftest import QUICKSTART
 
+FLEET = QUICKSTART.parent / "fleet"
+
 
 def test_a_cluster_that_was_never_applied_would_be_applied(captfctl):
     ended = captfctl("reconcile", "-f", str(QUICKSTART), "--dry-run", "-o", "json")
@@ -68,3 +70,18 @@ def test_standard_input_is_read_once(captfctl, monkeypatch):
     ended = captfctl("reconcile", "-f", "-", "--dry-run", "-o", "name")
 
     assert ended.out == "terraformcluster/quickstart\n"
+
+
+def test_every_kind_that_has_runs_is_told(captfctl):
+    ended = captfctl("reconcile", "-f", str(FLEET), "--dry-run", "-o", "json")
+
+    assert ended.code == 0, ended.err
+    cluster, *machines = json.loads(ended.out)
+    assert (cluster["kind"], cluster["decision"]) == ("TerraformCluster", "apply")
+    assert "waiting" not in cluster
+    assert [(one["kind"], one["name"]) for one in machines] == [
+        ("TerraformMachine", f"fleet-{number}") for number in (1, 2, 3)
+    ]
+    for machine in machines:
+        assert machine["decision"] == "apply"
+        assert "WaitingForClusterInfrastructure" in machine["waiting"]

@@ -5,9 +5,11 @@ import itertools
 from captfctl.cli.display import Lines
 from captfctl.cli.heartbeat import SILENCE_SECONDS, Heartbeat
 from captfctl.cli.settled import Standing, Verdict
+from captfctl.cli.targets import Target
 from tests.support.clock import FakeClock, eventually
 
-ONE, TWO = ("default", "one"), ("team", "two")
+ONE = Target("TerraformCluster", "default", "one")
+TWO = Target("TerraformCluster", "team", "two")
 
 
 class Said:
@@ -62,7 +64,7 @@ def test_lines_name_what_is_not_settled_however_many_objects_there_are(capsys):
     verdicts = {
         ONE: Verdict(Standing.READY),
         TWO: Verdict(Standing.WORKING, "Job j runs"),
-        ("team", "three"): Verdict(Standing.WORKING),
+        Target("TerraformMachine", "team", "three"): Verdict(Standing.WORKING),
     }
     with Heartbeat(clock) as pulse:
         lines = Lines(10, pulse)

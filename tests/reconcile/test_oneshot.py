@@ -7,6 +7,7 @@ from captfctl.decide import Action
 from captfctl.decide.constants import UNSTARTED_JOB_REQUEUE
 from captfctl.model import keys, names
 from captfctl.model.core import Namespace
+from captfctl.model.kinds import CLUSTER
 from captfctl.model.meta import ObjectMeta
 from captfctl.model.ops import Op
 from captfctl.model.resources import JOBS, NAMESPACES, SECRETS, TERRAFORM_CLUSTERS
@@ -15,7 +16,7 @@ from tests.support.cluster_world import KEY, NAMESPACE, World, terraform_cluster
 
 
 def decision(world: World):
-    return evaluate(world.door, KEY, world.clock, world.settings)
+    return evaluate(world.door, CLUSTER, KEY, world.clock, world.settings)
 
 
 def test_a_described_object_without_an_owner_reference_is_adopted_and_would_apply():
@@ -113,7 +114,7 @@ def test_equal_objects_give_equal_evaluations(ready: World):
 
 def test_an_object_that_is_not_there_is_an_error():
     with pytest.raises(NotFound):
-        evaluate(World().door, KEY, World().clock, World().settings)
+        evaluate(World().door, CLUSTER, KEY, World().clock, World().settings)
 
 
 def test_the_conditions_are_those_that_the_pass_would_set(world: World):

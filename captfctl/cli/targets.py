@@ -1,0 +1,73 @@
+"""The objects that a command follows, and the order in which described ones are written."""
+
+from typing import Any, NamedTuple
+
+from captfctl.embedded.described import Described, DescribedSet
+from captfctl.model.kinds import INFRASTRUCTURE, KINDS
+from captfctl.model.resource import Resource
+from captfctl.model.resources import CAPI
+from captfctl.reconcile.kinds import RULES
+
+
+class Target(NamedTuple):
+    """One object that has runs."""
+
+    kind: str
+    namespace: str
+    name: str
+
+    @property
+    def resource(self) -> Resource[Any]:
+        """Where it is served."""
+        resource: Resource[Any] = RULES[self.kind].resource
+        return resource
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Namespace and name."""
+        return self.namespace, self.name
+
+    @property
+    def shown(self) -> str:
+        """As kubectl calls it, with a namespace that is not default."""
+        prefix = "" if self.namespace == "default" else f"{self.namespace}/"
+        return f"{self.kind.lower()}/{prefix}{self.name}"
+
+
+def target_of(item: Described) -> Target | None:
+    """None for an object that has no runs."""
+    ours = item.resource.group == INFRASTRUCTURE and item.resource.kind in RULES
+    return Target(item.resource.kind, item.namespace, item.name) if ours else None
+
+
+def targets(described: DescribedSet) -> list[Target]:
+    """The described objects that have runs, clusters first."""
+    found = [target for item in described if (target := target_of(item)) is not None]
+    return sorted(found, key=lambda target: not KINDS[target.kind].leads)
+
+
+def in_order_of_creation(described: DescribedSet) -> list[Described]:
+    """As the files have them, but machines and pools last: a cluster never waits for them."""
+    return sorted(described, key=lambda item: _group(item) in _groups(leads=False))
+
+
+def deleted_first(described: DescribedSet) -> list[Described]:
+    """What has infrastructure, machines and pools before clusters. Everything else is needed until
+    that is gone."""
+    return [
+        item
+        for leads in (False, True)
+        for group in _groups(leads=leads)
+        for item in described
+        if _group(item) == group
+    ]
+
+
+def _group(item: Described) -> tuple[str, str]:
+    return item.resource.group, item.resource.kind
+
+
+def _groups(*, leads: bool) -> list[tuple[str, str]]:
+    """Group and kind of what Cluster API has of these kinds, then of what we have."""
+    kinds = [kind for kind in KINDS.values() if kind.leads == leads]
+    return [(CAPI, kind.owner) for kind in kinds] + [(INFRASTRUCTURE, kind.name) for kind in kinds]

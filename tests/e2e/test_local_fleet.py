@@ -1,0 +1,100 @@
+"""The fleet example: a cluster and what belongs to it, on one machine with real Terraform."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from captfctl.cluster.live import LiveDoor
+from captfctl.model import keys
+from captfctl.model.core import Job
+from captfctl.model.resources import JOBS, LEASES, MACHINES, PODS, SECRETS
+from captfctl.reconcile.kinds import RULES
+from tests.e2e.site import ROOT, Captfctl, LocalSite
+
+FLEET = ROOT / "examples" / "fleet"
+MACHINE_NAMES = ("fleet-1", "fleet-2", "fleet-3")
+
+pytestmark = [
+    pytest.mark.terraform,
+    pytest.mark.skipif(shutil.which("terraform") is None, reason="terraform is not on PATH"),
+]
+
+
+class Fleet:
+    """The example's objects, in a folder where they can be changed, on a running control plane."""
+
+    def __init__(self, site: LocalSite, folder: Path) -> None:
+        self.site, self.door = site, site.door()
+        self.objects = folder / "fleet"
+        shutil.copytree(FLEET, self.objects, ignore=shutil.ignore_patterns("modules"))
+
+    def captfctl(self, command: str) -> list[str]:
+        """The lines of a command that ends well."""
+        log = self.site.folder / f"{command}.log"
+        ran = Captfctl(log, command, f"-f{self.objects}", "--local", f"--data={self.site.data}")
+        ran.launch()
+        assert ran.wait(120) == 0, ran.output()
+        return ran.output().splitlines()
+
+    def change(self, old: str, new: str) -> None:
+        file = self.objects / "cluster.yaml"
+        assert old in file.read_text()
+        file.write_text(file.read_text().replace(old, new))
+
+    def jobs(self) -> dict[str, Job]:
+        return {job.metadata.name: job for job in self.door.list(JOBS, "default").items}
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Iterator[Fleet]:
+    site = LocalSite(tmp_path / "site")
+    for role in ("cluster", "machine"):
+        module = FLEET / "modules" / role
+        site.add_image(f"registry.example.com/fleet/{role}:v1", module=module)
+    site.start()
+    try:
+        yield Fleet(site, tmp_path)
+    finally:
+        site.stop()
+
+
+def number_of(lines: list[str], text: str) -> int:
+    """The first line that has the text."""
+    return next(number for number, line in enumerate(lines) if text in line)
+
+
+def everything(door: LiveDoor) -> list[str]:
+    kinds = [JOBS, PODS, SECRETS, LEASES, MACHINES, *(rules.resource for rules in RULES.values())]
+    return [
+        f"{resource.kind} {obj.metadata.name}"
+        for resource in kinds
+        for obj in door.list(resource, "default").items
+    ]
+
+
+def test_a_fleet_comes_up_changes_and_goes_in_order(fleet: Fleet) -> None:
+    told = fleet.captfctl("reconcile")
+    assert len([line for line in told if "  ready after " in line]) == 1 + len(MACHINE_NAMES)
+    provisioned = number_of(told, "terraformcluster/fleet    Provisioned")
+    for name in MACHINE_NAMES:
+        assert number_of(told, f"terraformmachine/{name}  JobCreated") > provisioned
+        machine = fleet.door.get(MACHINES, name, "default")
+        assert machine.spec.provider_id.startswith("example:///")
+        assert f"/{machine.spec.failure_domain}/" in machine.spec.provider_id
+    before = fleet.jobs()
+    assert {job.metadata.labels[keys.OP] for job in before.values()} == {"apply"}
+
+    assert not any("JobCreated" in line for line in fleet.captfctl("reconcile"))
+    assert fleet.jobs().keys() == before.keys()
+
+    fleet.change("mtu: 1500", "mtu: 9000")
+    told = fleet.captfctl("reconcile")
+    (created,) = [line for line in told if "JobCreated" in line]
+    assert created.startswith("terraformcluster/fleet ")
+
+    told = fleet.captfctl("delete")
+    last = max(number_of(told, f"terraformmachine/{name}  Destroyed") for name in MACHINE_NAMES)
+    assert last < number_of(told, "terraformcluster/fleet    JobCreated: destroy")
+    assert everything(fleet.door) == []
