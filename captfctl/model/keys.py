@@ -65,6 +65,8 @@ DESTRUCTIVE_PLAN_BLOCKED = "captf.io/destructive-plan-blocked"
 PLAN_CHANGED = "captf.io/plan-changed"
 PLAN_UNREADABLE = "captf.io/plan-unreadable"
 PLAN_HASH = "captf.io/plan-hash"
+IMAGE_INVALID = "captf.io/image-invalid"
+ERROR = "captf.io/error"
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 
 # Annotations of Secrets and Leases (metadata.md: Annotations of Secrets and Leases).

@@ -288,14 +288,15 @@ class ApplyJobSucceeded(
         "Publish an image that keeps the contract for images.")
     DESTRUCTIVE_PLAN_BLOCKED = _Row(FALSE, "DestructivePlanBlocked", PERSON,
         "The run stopped before a plan that deletes or replaces something; nothing was applied.",
-        "Change the inputs so that nothing has to be deleted or replaced.",
+        "Change the inputs so that nothing is deleted or replaced, or apply by hand.",
         event=EventReason.DESTRUCTIVE_PLAN_BLOCKED)
     PLAN_AWAITING_APPROVAL = _Row(UNKNOWN, "PlanAwaitingApproval", PERSON,
         "spec.applyPolicy is Manual and changed inputs wait for an approval.",
         "Set spec.applyPolicy to Automatic.", warning=False)
     PLAN_CHANGED = _Row(UNKNOWN, "PlanChanged", PERSON,
         "The plan is not the approved one any more; nothing was applied.",
-        "Approve the new plan.", warning=False)
+        "Set spec.applyPolicy to Automatic; this release makes no plans to approve.",
+        warning=False)
     IDENTITY_NOT_ALLOWED = _Row(FALSE, "IdentityNotAllowed", PERSON,
         "The destroy needs credentials that the identity does not grant.",
         "Restore the access, or set spec.deletionPolicy to Retain.")
@@ -371,7 +372,7 @@ class RestoreJobSucceeded(Reason, types=(Type.RESTORE_JOB_SUCCEEDED,)):
     STATE_RESTORED = _Row(TRUE, "StateRestored", DONE, "The state was restored.")
     RESTORE_FAILED = _Row(FALSE, "RestoreFailed", PERSON,
         "The restore failed; the same serial is not tried again while the annotation names it.",
-        "Remove the annotation, wait until status.lastRestoredSerial is gone, set it again.")
+        "Put the Secrets of the state back by hand, and remove the annotation.")
     RESTORE_NOT_SUPPORTED = _Row(FALSE, "RestoreNotSupported", PERSON,
         "A restore is asked for, which this release cannot do.",
         "Put the Secrets of the state back by hand, and remove the annotation.",

@@ -206,7 +206,7 @@ def _render(p: Pass, decided: Decided, op: Op) -> Rendered | Obstacle:
     if op is Op.DESTROY:
         text = (
             "nothing to destroy with: the Secrets with the durable and the applied inputs are "
-            "missing and the current inputs cannot be built; restore the Secrets, or set "
+            "missing and the current inputs cannot be built; put the Secrets back, or set "
             "spec.deletionPolicy to Retain to keep the infrastructure"
         )
         return Obstacle(constants.RETRY_MAX, value=ApplyJobSucceeded.DESTROY_FAILED.says(text))

@@ -3,8 +3,10 @@
 import pytest
 
 from captfctl.model import keys, names
-from captfctl.model.resources import SECRETS
+from captfctl.model.reasons import Standing, WaitReason, table
+from captfctl.model.resources import SECRETS, TERRAFORM_CLUSTERS
 from captfctl.terraform.state.records import mark_unpullable
+from runner import wire
 from tests.support.cluster_world import IMAGE, NAME, NAMESPACE, World, annotated, variables
 from tests.support.fake_runner import OUTPUTS
 
@@ -102,3 +104,69 @@ def test_a_job_with_the_wanted_image_says_nothing_of_it(ready: World):
     ready.delete()
     ready.run()
     assert "fallback" not in notes(ready, "JobCreated")[0]
+
+
+# What a run failed with, for as long as its Job is there.
+
+
+def failed_apply(ready: World) -> str:
+    """A failed apply that was read."""
+    ready.edit(variables('{"region":"eu-2"}'))
+    ready.run()
+    failed = ready.active_job()
+    ready.runner.fail(failed, "plan")
+    ready.settle(2)
+    return failed.metadata.name
+
+
+def test_the_error_of_a_failed_run_outlives_a_wait_for_something_else(ready: World):
+    name = failed_apply(ready)
+    obj = ready.obj
+    wait = WaitReason.RUN_LEASE.says("another Job holds it")
+    for condition in obj.status.conditions:
+        if condition.type == "ApplyJobSucceeded":
+            condition.status, condition.reason = wait.status, wait.reason
+            condition.message = wait.message
+    ready.door.update(TERRAFORM_CLUSTERS, obj, subresource="status")
+    ready.run()
+    message = ready.condition("ApplyJobSucceeded").message
+    assert message == f"Job {name}: step plan failed: plan did not work"
+
+
+def test_an_unusable_image_stays_one_after_a_wait(ready: World):
+    ready.edit(variables('{"region":"eu-2"}'))
+    ready.run()
+    ready.runner.fail(ready.active_job(), "init", kind=wire.LAYOUT)
+    ready.settle(2)
+    obj = ready.obj
+    obj.status.conditions = [c for c in obj.status.conditions if c.type != "ApplyJobSucceeded"]
+    ready.door.update(TERRAFORM_CLUSTERS, obj, subresource="status")
+    ready.run()
+    assert ready.reason("ApplyJobSucceeded") == "False/ImageInvalid"
+    assert "init did not work" in ready.condition("ApplyJobSucceeded").message
+
+
+def test_a_blocked_plan_says_what_it_would_do_and_what_can_be_done(ready: World):
+    ready.edit(variables('{"region":"eu-2"}'))
+    ready.run()
+    job = ready.active_job()
+    plan = {"replace": 1, "resources": ["aws_instance.web"]}
+    error = {"kind": "blocked", "step": "plan", "tail": ""}
+    ready.runner.end(job, ok=False, result={"op": "apply", "error": error, "plan": plan})
+    ready.settle(2)
+    message = ready.condition("ApplyJobSucceeded").message
+    assert "aws_instance.web" in message
+    assert "change the inputs" in message
+    assert "by hand" in message
+    (note,) = [n.note for n in ready.events.notes if n.reason == "DestructivePlanBlocked"]
+    assert "aws_instance.web" in note
+
+
+def test_no_remedy_asks_for_what_this_release_cannot_do():
+    """Backups, restores and approvals come later: take the word off here with them."""
+    for kind, reasons in table():
+        for reason in reasons:
+            for later in ("approve the", "restore a backup", "captf.io/restore-state"):
+                assert later not in reason.remedy.lower(), (kind, reason)
+            if reason.standing in (Standing.PERSON, Standing.FAILING, Standing.BROKEN):
+                assert reason.remedy, (kind, reason)

@@ -14,6 +14,7 @@ from captfctl.terraform.books.results import FinishedRun
 from runner import wire
 
 _REASON_MAX = 64
+_RESOURCES_SHOWN = 5
 _IN_NAMES = frozenset(f"-{string.ascii_lowercase}{string.digits}")
 
 
@@ -96,10 +97,9 @@ def failure(run: FinishedRun) -> ConditionValue:
         text = f"Job {run.name}: ended by its deadline{of_seconds(run)}"
         text += "; it is tried again at once" if run.interrupted else ""
         return ApplyJobSucceeded.JOB_DEADLINE_EXCEEDED.says(text)
-    if run.result and run.result.error and run.result.error.kind == wire.LAYOUT:
-        text = cut(run.result.error.tail.strip(), SUMMARY_MAX)
-        return ApplyJobSucceeded.IMAGE_INVALID.says(f"Job {run.name}: {text}")
     text = f"Job {run.name}{failure_detail(run)}"
+    if run.image_invalid:
+        return ApplyJobSucceeded.IMAGE_INVALID.says(text)
     if run.op is Op.DESTROY:
         return ApplyJobSucceeded.DESTROY_FAILED.says(text)
     return ApplyJobSucceeded.APPLY_FAILED.says(text)
@@ -112,20 +112,41 @@ def of_seconds(run: FinishedRun) -> str:
 
 
 def failure_detail(run: FinishedRun) -> str:
-    """`: step <step> failed: <why>`; what the runner says of it is bounded here."""
+    """What there is to say of a run that did not do what it was for, after its name."""
+    text = detail(run)
+    return f": {text}" if text else ""
+
+
+def detail(run: FinishedRun) -> str:
+    """`step <step> failed: <why>`, or what a stopped run stopped before; empty for a good run. What
+    the runner says is bounded here. It is kept with the Job that was read."""
+    if run.bookkept or run.ok:
+        return run.detail
     if run.plan_unreadable:
-        return ": it reported no plan that can be read"
+        return "it reported no plan that can be read"
+    if run.stopped:
+        return _plan_of(run)
     memory = out_of_memory(run)
     if run.result is None or run.result.error is None:
-        if memory:
-            return f": {memory}"
-        return "" if run.bookkept else f": it ended without a result{_told_by_the_node(run.pod)}"
+        return memory or f"it ended without a result{_told_by_the_node(run.pod)}"
     if run.interrupted:
-        return ": stopped from outside"
+        return "stopped from outside"
     error = run.result.error
-    text = f": step {cut(error.step, 64)} failed" if error.step else ": failed"
+    if run.image_invalid:
+        return cut(error.tail.strip(), SUMMARY_MAX)
+    text = f"step {cut(error.step, 64)} failed" if error.step else "failed"
     why = "; ".join(part for part in (memory, cause(error)) if part)
     return f"{text}: {why}" if why else text
+
+
+def _plan_of(run: FinishedRun) -> str:
+    """What the plan of a stopped run would do, and to which resources."""
+    plan = run.result.plan if run.result else None
+    if plan is None:
+        return ""
+    shown = ", ".join(plan.resources[:_RESOURCES_SHOWN])
+    more = ", …" if plan.truncated or len(plan.resources) > _RESOURCES_SHOWN else ""
+    return cut(f"{plan.counts} ({shown}{more})" if shown else plan.counts, SUMMARY_MAX)
 
 
 def out_of_memory(run: FinishedRun) -> str:
@@ -164,19 +185,26 @@ def cause(error: wire.Failure) -> str:
     return cut(known[0], SUMMARY_MAX) if known else ""
 
 
-def _counts(run: FinishedRun) -> str:
-    plan = run.result.plan if run.result else None
-    return f": {plan.counts}" if plan else ""
+UNTIL_APPROVALS = (
+    "nothing was applied. This release cannot approve such a plan: change the inputs so that "
+    "nothing is deleted or replaced, or apply it by hand with the same backend, which the next try "
+    "within ten minutes finds"
+)
+
+
+def stopped_before(run: FinishedRun) -> str:
+    """What a blocked run did not do."""
+    return f"stopped before a plan that deletes or replaces{failure_detail(run)}"
 
 
 def _blocked(run: FinishedRun, *, deleting: bool) -> str:
-    text = f"Job {run.name}: stopped before a plan that deletes or replaces{_counts(run)}"
-    return text + (_NO_APPROVAL if deleting else "; nothing was applied")
+    way = _NO_APPROVAL if deleting else f"; {UNTIL_APPROVALS}"
+    return f"Job {run.name}: {stopped_before(run)}{way}"
 
 
 def _changed(run: FinishedRun, *, deleting: bool) -> str:
     text = f"Job {run.name}: the plan is not the approved one any more, nothing was applied"
-    return text + (_NO_APPROVAL if deleting else _counts(run))
+    return text + (_NO_APPROVAL if deleting else failure_detail(run))
 
 
 _NO_APPROVAL = "; the object is being deleted, so no approval is needed any more"

@@ -21,7 +21,7 @@ from captfctl.runs.finished import release, retire, running_job
 from captfctl.runs.jobs import created_at, is_finished
 from captfctl.runs.leases import Leases
 from captfctl.runs.prune import prune
-from captfctl.terraform.books.apply_condition import apply_condition
+from captfctl.terraform.books.apply_condition import apply_condition, detail
 from captfctl.terraform.books.counting import CountedRun, Retries, count, outcome_note
 from captfctl.terraform.books.drift import Stamps, drift_condition, drift_job_condition, stamps
 from captfctl.terraform.books.failures import FailureCounts, remediation_failures
@@ -192,7 +192,8 @@ def _read(door: Door, owner: Owner, jobs: Sequence[Job]) -> list[FinishedRun]:
     for job in jobs:
         op = op_of(job)
         if op is not None and is_finished(job):
-            runs.append(read_finished(door, job, op, lock=lock))
+            run = read_finished(door, job, op, lock=lock)
+            runs.append(replace(run, detail=detail(run)))
     return runs
 
 

@@ -9,7 +9,7 @@ from captfctl.model import keys
 from captfctl.model.events import EventReason, Note
 from captfctl.model.ops import Op
 from captfctl.runs.jobs import created_at
-from captfctl.terraform.books.apply_condition import failure_detail
+from captfctl.terraform.books.apply_condition import UNTIL_APPROVALS, failure_detail, stopped_before
 from captfctl.terraform.books.failures import FailureCounts, retry_number
 from captfctl.terraform.books.result_document import source_state
 from captfctl.terraform.books.results import FinishedRun
@@ -73,9 +73,7 @@ def outcome_note(counted: CountedRun, retries: Retries) -> Note | None:
     if run.plan_changed:
         return None
     if run.blocked:
-        plan = run.result.plan if run.result else None
-        text = f"Job {name} stopped before a plan that deletes or replaces"
-        text += f": {plan.counts}" if plan else ""
+        text = f"Job {name} {stopped_before(run)}; {UNTIL_APPROVALS}"
         return EventReason.DESTRUCTIVE_PLAN_BLOCKED.says(text, job=name)
     if run.deadline:
         seconds = run.job.spec.active_deadline_seconds

@@ -34,7 +34,7 @@ class FinishedRun:
 
     `pod` and `result` are None for a Job that is bookkept: its flags come from its annotations.
     `deadline`: it ran into its own deadline. `nothing_changed`: the state lock proves that a silent
-    apply changed nothing.
+    apply changed nothing. `detail` says in words why it failed, or what it stopped before.
     """
 
     job: Job
@@ -47,7 +47,9 @@ class FinishedRun:
     blocked: bool = False
     plan_changed: bool = False
     plan_unreadable: bool = False
+    image_invalid: bool = False
     nothing_changed: bool = False
+    detail: str = ""
     pod: Pod | None = None
     result: wire.RunResult | None = None
 
@@ -135,10 +137,13 @@ class FinishedRun:
             keys.DESTRUCTIVE_PLAN_BLOCKED: self.blocked,
             keys.PLAN_CHANGED: self.plan_changed,
             keys.PLAN_UNREADABLE: self.plan_unreadable,
+            keys.IMAGE_INVALID: self.image_invalid,
         }
         marks = {key: keys.TRUE for key, holds in flags.items() if holds}
         if self.result is not None and self.result.plan is not None and self.result.plan.hash:
             marks[keys.PLAN_HASH] = self.result.plan.hash[:_HASH_MAX]
+        if self.detail:
+            marks[keys.ERROR] = self.detail
         return marks
 
 
@@ -181,6 +186,7 @@ def read_finished(
         blocked=op is Op.APPLY and kind == wire.BLOCKED,
         plan_changed=op is Op.APPLY and kind == wire.PLAN_CHANGED,
         plan_unreadable=unreadable,
+        image_invalid=kind == wire.LAYOUT,
         nothing_changed=silent_apply and _nothing_changed(job, pod, lock),
         pod=pod,
         result=result,
@@ -227,4 +233,6 @@ def _from_annotations(job: Job, op: Op) -> FinishedRun:
         blocked=marked(keys.DESTRUCTIVE_PLAN_BLOCKED) and not succeeded,
         plan_changed=marked(keys.PLAN_CHANGED) and not succeeded,
         plan_unreadable=marked(keys.PLAN_UNREADABLE),
+        image_invalid=marked(keys.IMAGE_INVALID),
+        detail=job.metadata.annotations.get(keys.ERROR, ""),
     )
