@@ -224,7 +224,7 @@ class ManagerSettings(PassSettings):
     health_addr: Annotated[
         str,
         Flag(
-            "Address of /healthz and /readyz; empty: off.",
+            "Address of /livez, /healthz and /readyz; empty: off.",
             "the port of Cluster API's managers",
             "ADDR",
         ),

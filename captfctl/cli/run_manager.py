@@ -49,7 +49,7 @@ def run_manager(
     for rules in RULES.values():
         door.list(rules.resource, settings.namespace, limit=1)
     _collect_garbage_seldom()
-    manager = Manager(door, settings, SystemClock())
+    manager = Manager(door, settings, SystemClock(), door.abandon)
     manager.start()
     log.info("manager started on %s", door.server)
     try:

@@ -138,6 +138,15 @@ class TooManyRequests(ApiError):
         self.retry_after = retry_after
 
 
+class Ended(ApiError):
+    """The door was given up: nothing is asked any more, and nothing is worth trying again."""
+
+    code = "Ended"
+    exit_code = 3
+    status = 503
+    reason = "ServiceUnavailable"
+
+
 class Unavailable(ApiError):
     """No answer, or a server error. `outcome_unknown`: a write may have taken place."""
 

@@ -103,6 +103,11 @@ class LiveDoor:
         """Close the idle connections."""
         self._requests.close()
 
+    def abandon(self) -> None:
+        """End requests that wait for an answer now, and refuse all that follow: for a process that
+        has to end while the server does not answer."""
+        self._requests.abandon()
+
     def get(self, resource: Resource[T], name: str, namespace: str = "") -> T:
         path = _path(resource, namespace, name)
         return self._object(resource, "GET", path)
@@ -162,7 +167,10 @@ class LiveDoor:
         def decode(body: bytes) -> T:
             return _name_kind(resource, resource.decode(body))
 
-        return LiveWatch(response, self._requests.request("WATCH", path), decode)
+        request = self._requests.request("WATCH", path)
+        watch = LiveWatch(response, request, decode, self._requests.now)
+        self._requests.follow(watch)
+        return watch
 
     def create(self, resource: Resource[T], obj: T, namespace: str = "") -> T:
         path = resource.path(namespace or _meta(obj)[0])

@@ -57,6 +57,11 @@ class Connections:
             self.direct.close()
         self.pool.clear()
 
+    def abandon(self) -> None:
+        if self.direct is not None:
+            self.direct.abandon()
+        self.pool.clear()
+
 
 class Access:
     """An API server's address, our credentials there, and connections to it.
@@ -113,6 +118,10 @@ class Access:
 
     def close(self) -> None:
         self._connections.close()
+
+    def abandon(self) -> None:
+        """End requests that wait for an answer, too."""
+        self._connections.abandon()
 
 
 def kubeconfig_access(

@@ -6,6 +6,7 @@ uses too: through urllib3 and `http.client` each request costs several times the
 """
 
 import contextlib
+import socket
 import ssl
 import weakref
 from collections import deque
@@ -44,6 +45,7 @@ class Exchange:
         self._pool = manager.connection_from_url(server)
         self._host = parse_url(server).netloc or ""
         self._idle: deque[HTTPConnection] = deque()
+        self._busy: set[HTTPConnection] = set()
         self._closed = False
         weakref.finalize(self, _close_all, self._idle)  # for owners that never close
 
@@ -60,10 +62,13 @@ class Exchange:
         """`target` is path and query; the time limits are in seconds."""
         message = self._message(method, target, headers, body)
         connection = self._connection(connect)
+        self._busy.add(connection)
         keep = False
         try:
             answer, keep = self._exchanged(connection, message, read)
         except TimeoutError as error:
+            # The others lead to the same place: each would cost its caller as long again.
+            _close_all(self._idle)
             text = f"Read timed out. (read timeout={read})"
             raise http_errors.ReadTimeoutError(self._pool, target, text) from error
         except (ssl.SSLError, ssl.CertificateError) as error:
@@ -71,6 +76,7 @@ class Exchange:
         except (OSError, httptools.HttpParserError) as error:
             raise http_errors.ProtocolError("Connection aborted.", error) from error
         finally:
+            self._busy.discard(connection)
             if not keep:
                 connection.close()
         if keep:
@@ -83,6 +89,15 @@ class Exchange:
         """Close what is idle now, and what is in use when it is done."""
         self._closed = True
         _close_all(self._idle)
+
+    def abandon(self) -> None:
+        """Also end what is in use: who waits for an answer gets an error now."""
+        self.close()
+        for connection in list(self._busy):
+            if connection.sock is not None:
+                with contextlib.suppress(OSError):
+                    # Not the method of a TLS socket, which its reader may be in the middle of.
+                    socket.socket.shutdown(connection.sock, socket.SHUT_RDWR)
 
     def _message(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes | None

@@ -3,9 +3,10 @@
 import contextlib
 import re
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Protocol, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 import urllib3
@@ -13,7 +14,7 @@ from urllib3 import exceptions as http_errors
 from urllib3.response import BaseHTTPResponse
 
 from captfctl.clock import Clock
-from captfctl.cluster.errors import ApiError, TooManyRequests, Unauthorized
+from captfctl.cluster.errors import ApiError, Ended, TooManyRequests, Unauthorized
 from captfctl.cluster.live_access import Access, Connections
 from captfctl.cluster.live_errors import Request, broken, never_sent, refusal
 from captfctl.cluster.live_exchange import Answer
@@ -37,13 +38,26 @@ _Send = Callable[[Connections, str, str, Mapping[str, str], bytes | None], A]
 class Limits:
     """Time limits, in seconds.
 
-    `silence`: how long a watch may say nothing before its server counts as hung. Servers send a
-    bookmark about every minute.
+    `silence`: how long a watch may say nothing before its server counts as hung. Watches that ask
+    for it are ended by the server before that, and begun again.
     """
 
     connect: float = 10.0
     read: float = 30.0
-    silence: float = 90.0
+    silence: float = 45.0
+
+
+class Stream(Protocol):
+    """An answer that goes on and on."""
+
+    @property
+    def heard_at(self) -> float:
+        """When something of it came last, as `Requests.now` counts."""
+        ...
+
+    def give_up(self) -> None:
+        """Make its reader fail now. May be called from any thread."""
+        ...
 
 
 class Requests:
@@ -54,6 +68,8 @@ class Requests:
         self._limits = limits
         self._clock = clock
         self._closed = threading.Event()
+        self._abandoned = False
+        self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
         self._base = urlsplit(access.server).path
 
     @property
@@ -96,6 +112,26 @@ class Requests:
         """Close idle connections and end waits for a busy server."""
         self._closed.set()
         self._access.close()
+
+    def abandon(self) -> None:
+        """End every request and wait now, and refuse what is asked from now on with `Ended`."""
+        self._abandoned = True
+        self._closed.set()
+        self._access.abandon()
+
+    def now(self) -> float:
+        """Seconds on the clock by which `Stream.heard_at` counts."""
+        return self._clock.monotonic()
+
+    def follow(self, stream: "Stream") -> None:
+        """Give the stream up as soon as it is known that its server answers nobody."""
+        self._streams.add(stream)
+
+    def _nobody_answered(self, since: float) -> None:
+        """A request waited in vain: streams that have been silent for as long lead nowhere."""
+        for stream in list(self._streams):
+            if stream.heard_at < since:
+                stream.give_up()
 
     def _answered(
         self,
@@ -141,6 +177,9 @@ class Requests:
     ) -> tuple[int, A]:
         """One request; a read that a dead idle connection swallowed is sent once more."""
         for last in (False, True):
+            if self._abandoned:
+                raise Ended(f"{request}: the connection to {self.server} was given up")
+            began = self.now()
             with _as_unauthorized():
                 connections, credentials, generation = self._access.connection(
                     self._clock.monotonic()
@@ -149,6 +188,8 @@ class Requests:
                 sent = _with(headers, credentials)
                 return generation, send(connections, request.method, url, sent, body)
             except http_errors.HTTPError as error:
+                if isinstance(error, http_errors.ReadTimeoutError):
+                    self._nobody_answered(began)
                 if last or not _may_repeat(error, request):
                     raise broken(error, request) from error
         raise AssertionError("unreachable")

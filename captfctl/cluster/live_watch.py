@@ -37,12 +37,18 @@ class LiveWatch(Generic[T]):
     """
 
     def __init__(
-        self, response: BaseHTTPResponse, request: Request, decode: Callable[[bytes], T]
+        self,
+        response: BaseHTTPResponse,
+        request: Request,
+        decode: Callable[[bytes], T],
+        now: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._response = response
         self._request = request
         self._decode = decode
+        self._now = now
         self._closed = False
+        self.heard_at = now()
 
     def __iter__(self) -> Iterator[WatchEvent[T]]:
         try:
@@ -54,6 +60,10 @@ class LiveWatch(Generic[T]):
     def close(self) -> None:
         """End the iteration, also one that waits for the server in another thread."""
         self._closed = True
+        self.give_up()
+
+    def give_up(self) -> None:
+        """Make the iteration fail as if the connection broke."""
         # The socket is only shut down: closing it is left to the thread that reads from it.
         with contextlib.suppress(OSError, RuntimeError, ValueError):
             self._response.shutdown()
@@ -70,6 +80,7 @@ class LiveWatch(Generic[T]):
         rest = b""
         try:
             for chunk in self._response.stream(CHUNK):
+                self.heard_at = self._now()
                 *lines, rest = (rest + chunk).split(b"\n")
                 yield from filter(None, lines)
                 if self._closed:

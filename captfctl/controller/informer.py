@@ -21,10 +21,11 @@ T = TypeVar("T", bound=ApiObject)
 PAGE_SIZE = 500
 """Objects per list request: client-go's, small enough for the server to answer quickly."""
 
-WATCH_SECONDS = (50, 75)
+WATCH_SECONDS = (20, 35)
 """A watch asks the server to end it after a time drawn from this range: less than the silence after
-which a server counts as hung (`cluster.live_requests.Limits`), for an API server sends no bookmarks
-of a kind that nothing happens to. Servers behind one address get their share of watches, too."""
+which a server counts as hung (`cluster.live_requests.Limits`), for an API server may have nothing
+to say. What was not heard of for a minute is known to be broken then. Servers behind one address
+get their share of watches, too."""
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 10.0
 """Seconds between attempts. The longest is what a manager may lag behind a server that is back."""
@@ -102,6 +103,7 @@ class Informer(Generic[T]):
         self._dispatch = threading.RLock()  # held while the cache changes and handlers hear of it
         self._handlers: list[Handler[T]] = []
         self._version = ""  # empty: the list must be read
+        self._heard_at = self._tried_at = clock.monotonic()
         self._synced = threading.Event()
         self._stop = threading.Event()
         self._watch_lock = threading.Lock()
@@ -145,6 +147,18 @@ class Informer(Generic[T]):
     def last_error(self) -> ApiError | None:
         """Why the server could not be followed at the last attempt; None when it could."""
         return self._last_error
+
+    @property
+    def silent_for(self) -> float:
+        """For how many seconds nothing was heard from the server about this resource, though it
+        says something at least each time a watch begins or ends."""
+        return self._clock.monotonic() - self._heard_at
+
+    @property
+    def idle_for(self) -> float:
+        """For how many seconds nothing was heard, and no attempt came to an end either: more than
+        a few minutes are no fault of the server."""
+        return self._clock.monotonic() - max(self._heard_at, self._tried_at)
 
     def wait_synced(self, timeout: float) -> bool:
         """Wait up to `timeout` seconds for the first list; tell whether it is there."""
@@ -198,6 +212,7 @@ class Informer(Generic[T]):
                 self._trouble(error)
             except Exception:
                 log.exception("%s: following changes failed", self._title("informer"))
+            self._tried_at = self._clock.monotonic()
             if not self._stop.is_set():
                 self._clock.wait(self._stop, self._backoff.next())
 
@@ -235,7 +250,7 @@ class Informer(Generic[T]):
                 raise _Interrupted from error
 
     def _list_page(self, limit: int, token: str) -> Page[T]:
-        return self._door.list(
+        page = self._door.list(
             self.resource,
             self._namespace,
             labels=self._labels,
@@ -243,6 +258,8 @@ class Informer(Generic[T]):
             limit=limit,
             continue_token=token,
         )
+        self._hear()
+        return page
 
     def _follow(self) -> float:
         """Watch until the server ends the watch as it was asked to; return after how many seconds.
@@ -263,8 +280,10 @@ class Informer(Generic[T]):
                 if self._stop.is_set():
                     return 0.0
             self._last_error = None
+            self._hear()
             try:
                 for event in watch:
+                    self._hear()
                     self._apply(event)
                     self._backoff.reset()
             except Gone:
@@ -277,7 +296,11 @@ class Informer(Generic[T]):
                 with self._watch_lock:
                     self._watch = None
         self._backoff.reset()
+        self._hear()
         return self._clock.monotonic() - began
+
+    def _hear(self) -> None:
+        self._heard_at = self._clock.monotonic()
 
     def _apply(self, event: WatchEvent[T]) -> None:
         if event.object is not None:

@@ -96,6 +96,7 @@ class WorkQueue(Generic[K]):
         self._heap: list[tuple[float, int, K]] = []
         self._sequence = 0
         self._failures: dict[K, int] = {}
+        self._moved_at = 0.0  # when work that waited last went on
         self._stopped = False
         self._alarm = threading.Event()
         self._timer: threading.Thread | None = None
@@ -157,9 +158,17 @@ class WorkQueue(Generic[K]):
         """The worker that got `key` has finished with it."""
         with self._lock:
             since = self._in_flight.pop(key)
+            self._moved_at = self._clock.monotonic()
             self._metrics.worked(self._clock.monotonic() - since)
             if key in self._dirty:
                 self._offer(key)
+
+    def stalled_for(self) -> float:
+        """For how many seconds there has been work and none of it came to an end."""
+        with self._lock:
+            if not (self._in_flight or self._depth()):
+                return 0.0
+            return self._clock.monotonic() - self._moved_at
 
     def next_due(self) -> float | None:
         """Seconds until the next delayed key is ready, 0 when one is; None without delayed keys."""
@@ -203,6 +212,8 @@ class WorkQueue(Generic[K]):
             return
         self._dirty[key] = self._clock.monotonic()
         self._metrics.added()
+        if not (self._in_flight or self._depth()):
+            self._moved_at = self._clock.monotonic()  # there was nothing to do before
         if key not in self._in_flight:
             self._offer(key)
 

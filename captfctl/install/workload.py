@@ -109,7 +109,7 @@ def _container(options: InstallOptions) -> Document:
             {"name": "health", "containerPort": HEALTH_PORT, "protocol": "TCP"},
             {"name": "metrics", "containerPort": METRICS_PORT, "protocol": "TCP"},
         ],
-        "livenessProbe": _probe("/healthz", delay=15, period=20),
+        "livenessProbe": _probe("/livez", delay=15, period=20),
         "readinessProbe": _probe("/readyz", delay=5, period=10),
         "resources": {
             "requests": {"cpu": "10m", "memory": "128Mi"},

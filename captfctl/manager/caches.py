@@ -275,13 +275,23 @@ class Caches:
         """Whether every first list is there."""
         return all(informer.synced for informer in self._all)
 
+    def silent(self, seconds: float) -> list[str]:
+        """The resources of which nothing was heard for so long, with the reason when one is
+        known."""
+        return [_named(i) for i in self._all if i.silent_for > seconds]
+
+    def idle(self, seconds: float) -> list[str]:
+        """The resources that nobody has even tried to follow for so long."""
+        return [i.resource.name for i in self._all if i.idle_for > seconds]
+
     def waiting_for(self) -> list[str]:
         """The resources whose first list is not there yet, with the reason when one is known."""
-        lagging = [informer for informer in self._all if not informer.synced]
-        return [
-            f"{i.resource.name} ({i.last_error})" if i.last_error else i.resource.name
-            for i in lagging
-        ]
+        return [_named(i) for i in self._all if not i.synced]
+
+
+def _named(informer: Informer[Any]) -> str:
+    name = informer.resource.name
+    return f"{name} ({informer.last_error})" if informer.last_error else name
 
 
 def _watch_filter(settings: ManagerSettings) -> str:

@@ -1,5 +1,5 @@
-"""What the manager serves: probes, and for who may ask `/metrics`, stack traces and the log level
-(manager.md: Endpoints)."""
+"""What the manager serves besides its health: `/metrics`, stack traces and the log level, for who
+may ask (manager.md: Endpoints)."""
 
 import logging
 import sys
@@ -26,26 +26,6 @@ LEVELS = {"0": logging.ERROR, "1": logging.WARNING, "2": logging.INFO}
 
 _UNAUTHORIZED = Answer(401, b"a bearer token is needed\n")
 _FORBIDDEN = Answer(403, b"not permitted\n")
-
-
-def probes(missing: Callable[[], list[str]]) -> Respond:
-    """`/healthz` and `/readyz`: alive as long as it answers; ready once nothing is `missing`, on a
-    standby too."""
-
-    def respond(request: Request) -> Answer:
-        if request.method == "PUT":
-            return Answer(405, b"only GET\n")
-        if request.path == "/healthz":
-            return Answer(200, b"ok\n")
-        if request.path != "/readyz":
-            return NOT_FOUND
-        waiting = missing()
-        if not waiting:
-            return Answer(200, b"ok\n")
-        text = f"not ready: the first list of {', '.join(waiting)} is not there yet\n"
-        return Answer(500, text.encode())
-
-    return respond
 
 
 def insecure(registry: CollectorRegistry) -> Respond:

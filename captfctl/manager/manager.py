@@ -16,6 +16,7 @@ from captfctl.manager import endpoints
 from captfctl.manager.caches import Caches, InformerReader
 from captfctl.manager.certificate import serving_context
 from captfctl.manager.events import QueuedRecorder
+from captfctl.manager.health import Health, probes
 from captfctl.manager.identity import IdentityReconciler
 from captfctl.manager.metrics import PrometheusMetrics
 from captfctl.manager.sweeper import Sweeper
@@ -34,6 +35,9 @@ _Reconcile = Callable[[Key], Result]
 LEASE_NAME = "controller-leader-election-captf"
 GRACEFUL_SHUTDOWN = 20.0
 """Seconds that workers get to finish their passes."""
+
+_PATIENT_PART = 0.6
+"""Of the time that a stop may take: so long passes may wait for the server."""
 
 IDENTITIES = TERRAFORM_CLUSTER_IDENTITIES.kind
 PODS = "Pod"
@@ -55,23 +59,35 @@ class Manager:
     that run are never touched by a stop; the next manager adopts them.
     """
 
-    def __init__(self, door: Door, settings: ManagerSettings, clock: Clock) -> None:
-        """Raises `InputError` for settings that make no sense, `EnvironmentFault` for an address
-        that cannot be served on."""
+    def __init__(
+        self,
+        door: Door,
+        settings: ManagerSettings,
+        clock: Clock,
+        abandon: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`abandon` ends what waits for an answer of `door`: a stop that takes long does so.
+
+        Raises `InputError` for settings that make no sense, `EnvironmentFault` for an address that
+        cannot be served on.
+        """
         settings.validate()
         self.settings = settings
         self.registry = CollectorRegistry()
-        self._door, self._clock = door, clock
+        self._door, self._clock, self._abandon = door, clock, abandon
         self._caches = Caches(door, settings, clock)
         self._recorder = QueuedRecorder(door, clock, settings.identity)
         self._work = WorkMetrics(self.registry)
         self._reader = InformerReader(self._caches)
         self._slots = Slots(door, self._reader, clock, settings.max_active_jobs, self._call)
+        self._health = Health(self._caches)
         self._controllers = self._make_controllers()
+        self._health.watch_over({c.name: c.queue for c in self._controllers.values()})
         self._sweeper = Sweeper(door, settings, clock, self._controllers[PODS].queue.add)
         self._servers = self._make_servers()
         self._elector = self._make_elector() if settings.leader_elect else None
         self._ended = threading.Event()
+        self._stopped = threading.Event()
         self._stopping = threading.Lock()
         self._failure: CaptfError | None = None
         self._gate = threading.Thread(target=self._begin, name="manager", daemon=True)
@@ -103,6 +119,7 @@ class Manager:
             if self._ended.is_set() and self._failure is None:
                 return True
             until = self._clock.monotonic() + timeout
+            self._begin_to_hurry(timeout * _PATIENT_PART)
             ended = self._stop_workers(until)
             if self._elector is not None:
                 # Only now: the next leader must not meet a pass of ours.
@@ -113,12 +130,23 @@ class Manager:
             for server in self._servers.values():
                 server.stop()
             self._ended.set()
+            self._stopped.set()
             return ended
+
+    def _begin_to_hurry(self, seconds: float) -> None:
+        """Passes that are still held up by the server then would not end in time."""
+
+        def hurry() -> None:
+            if not self._clock.wait(self._stopped, seconds):
+                log.warning("ending: requests that wait for an answer are given up")
+                self._abandon()
+
+        threading.Thread(target=hurry, name="hurry", daemon=True).start()
 
     @property
     def ready(self) -> bool:
         """What `/readyz` says."""
-        return self._caches.synced
+        return not self._health.ready()
 
     @property
     def leading(self) -> bool:
@@ -180,7 +208,7 @@ class Manager:
     def _make_servers(self) -> dict[str, HttpServer]:
         servers = {}
         if self.settings.health_addr:
-            respond = endpoints.probes(self._caches.waiting_for)
+            respond = probes(self._health)
             servers["health"] = HttpServer("health", _address(self.settings.health_addr), respond)
         if self.settings.diagnostics_address:
             servers["diagnostics"] = self._diagnostics(self.settings.diagnostics_address)

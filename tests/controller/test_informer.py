@@ -321,7 +321,34 @@ def test_lists_of_a_namespace_hold_that_namespace_only(started):
     assert list(informer.list("nowhere")) == []
 
 
-def test_watches_ask_the_server_to_end_them_after_about_a_minute(started):
+def test_watches_ask_the_server_to_end_them_after_half_a_minute(started):
     door = ScriptedDoor(page(7))
     started(door)
-    assert 50 <= door.next_watch().timeout_seconds <= 75
+    assert 20 <= door.next_watch().timeout_seconds <= 35
+
+
+def test_silence_ends_with_each_list_watch_and_event_and_not_with_failures(started, clock):
+    door = ScriptedDoor(page(5))
+    informer, _ = started(door)
+    watch = door.next_watch()
+    clock.advance(20)
+    assert informer.silent_for == 20
+    watch.bookmark(9)
+    eventually(lambda: informer.silent_for == 0, "the bookmark")
+    clock.advance(30)
+    door.watch_errors += [Unavailable("no answer")] * 3
+    watch.end()
+    eventually(lambda: informer.silent_for == 0, "the end of the watch")
+    before = clock.monotonic()
+    clock.run_until(lambda: not door.watch_errors)
+    assert informer.silent_for >= clock.monotonic() - before - 0.2
+    reopened(door, clock)
+    eventually(lambda: informer.silent_for < 1, "the next watch")
+
+
+def test_an_informer_that_fails_again_and_again_is_not_idle(started, clock):
+    door = ScriptedDoor(*[Unavailable("no answer")] * 8, page(5))
+    informer, _ = started(door)
+    clock.run_until(lambda: len(door.lists) <= 1)
+    assert informer.silent_for > 15
+    assert informer.idle_for <= LONGEST_PAUSE

@@ -30,6 +30,31 @@ def test_keys_come_out_in_order_of_arrival(queue):
     assert [queue.try_get() for _ in range(4)] == ["b", "a", "c", None]
 
 
+def test_a_queue_without_work_is_never_stalled(queue, clock):
+    clock.advance(1000)
+    assert queue.stalled_for() == 0
+    queue.add("a")
+    queue.done(queue.try_get())
+    clock.advance(1000)
+    assert queue.stalled_for() == 0
+
+
+@pytest.mark.parametrize("where", ["waits for a worker", "is held by a worker"])
+def test_a_queue_is_stalled_while_there_is_work_and_none_ends(queue, clock, where):
+    clock.advance(1000)
+    queue.add("a")
+    if where == "is held by a worker":
+        queue.try_get()
+    clock.advance(70)
+    queue.add("b")
+    assert queue.stalled_for() == 70
+    while (key := queue.try_get()) not in (None, "b"):
+        queue.done(key)
+    if where == "is held by a worker":
+        queue.done("a")
+    assert queue.stalled_for() == 0
+
+
 def test_urgent_keys_come_before_others(queue):
     queue.add("a")
     queue.add("b", urgent=True)

@@ -5,13 +5,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from captfctl.cluster.errors import Conflict, TooManyRequests, Unavailable
+from captfctl.cluster.errors import Conflict, Ended, TooManyRequests, Unavailable
 from captfctl.cluster.live_requests import LONGEST_WAIT, RETRIES_WHEN_BUSY, Limits
 from captfctl.model.core import ConfigMap
 from captfctl.model.meta import ObjectMeta
 from captfctl.model.resources import CONFIG_MAPS
-from tests.live.api import Answer, status
-from tests.support.clock import FakeClock, eventually
+from tests.live.api import Answer, Stream, status
+from tests.support.clock import DEADLINE, FakeClock, eventually
 from tests.support.proxy import FaultProxy
 
 OBJECT = {"metadata": {"name": "a", "namespace": "team-a", "resourceVersion": "7"}}
@@ -212,3 +212,80 @@ class CutBody(bytes):
 
     def __len__(self):
         return 500
+
+
+def at_once(door, count: int) -> None:
+    """Requests at the same time: so many connections are open afterwards."""
+    with ThreadPoolExecutor(count) as pool:
+        list(pool.map(lambda _: get(door), range(count)))
+
+
+def test_connections_that_lead_nowhere_are_given_up_together(api, proxy, proxied):
+    api.default = OBJECT
+    proxy.delay_answers(0.1)
+    at_once(proxied, 5)
+    assert proxy.connections >= 2
+    proxy.delay_answers(0.0)
+    proxy.strand()
+    with pytest.raises(Unavailable):
+        get(proxied)
+    for _ in range(5):
+        assert get(proxied).metadata.name == "a"
+
+
+def test_a_watch_that_is_silent_is_given_up_with_them(api, proxy, connect):
+    door = connect(
+        f"http://127.0.0.1:{proxy.port}", limits=Limits(connect=5, read=0.3, silence=DEADLINE)
+    )
+    api.answers.append(Stream())
+    watch = door.watch(CONFIG_MAPS, "team-a")
+    ended = []
+
+    def follow() -> None:
+        try:
+            list(watch)
+        except Unavailable as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=follow)
+    thread.start()
+    proxy.strand()
+    api.answers.append(threading.Event())
+    with pytest.raises(Unavailable):
+        get(door)
+    thread.join(DEADLINE / 2)
+    assert len(ended) == 1
+
+
+def test_a_watch_that_says_something_stays_when_a_request_gets_no_answer(api, connect):
+    door = connect(api.url, limits=Limits(connect=5, read=0.3, silence=DEADLINE))
+    stream, never = Stream(), threading.Event()
+    api.answers += [stream, never]
+    events = iter(door.watch(CONFIG_MAPS, "team-a"))
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(get, door)
+        eventually(lambda: len(api.seen) == 2, "the request")
+        stream.send("ADDED", **OBJECT)
+        assert next(events).object.metadata.name == "a"
+        assert isinstance(asked.exception(DEADLINE), Unavailable)
+    stream.send("MODIFIED", **OBJECT)
+    assert next(events).object.metadata.name == "a"
+    never.set()
+    stream.break_off()
+
+
+def test_an_abandoned_door_ends_what_waits_and_refuses_what_follows(api, connect):
+    door = connect(api.url, limits=Limits(connect=5, read=DEADLINE, silence=DEADLINE))
+    never = threading.Event()
+    api.answers.append(never)
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(create, door)
+        eventually(lambda: len(api.seen) == 1, "the request")
+        door.abandon()
+        error = asked.exception(DEADLINE / 2)
+    never.set()
+    assert isinstance(error, Unavailable)
+    assert error.outcome_unknown
+    with pytest.raises(Ended):
+        get(door)
+    assert len(api.seen) == 1

@@ -12,7 +12,7 @@ import pytest
 
 from captfctl.clock import SystemClock
 from captfctl.cluster.door import find as find_object
-from captfctl.cluster.errors import NotFound
+from captfctl.cluster.errors import Ended, NotFound
 from captfctl.errors import EnvironmentFault, InputError
 from captfctl.manager import LEASE_NAME, LeadershipLost, Manager, ManagerSettings
 from captfctl.model import keys, names
@@ -34,6 +34,7 @@ from captfctl.model.terraform import IdentityKind, IdentityRef
 from captfctl.reconcile import mirror
 from tests.support.clock import eventually
 from tests.support.cluster_world import NAME, NAMESPACE, RUNNER_IMAGE, World, variables
+from tests.support.faults import HookedDoor
 
 SETTINGS = ManagerSettings(runner_image=RUNNER_IMAGE, health_addr="", diagnostics_address="")
 
@@ -349,6 +350,23 @@ def test_probes_tell_alive_and_ready(world: World, start):
     assert get(f"{url}/healthz")[0] == 200
     eventually(lambda: get(f"{url}/readyz")[0] == 200, "readiness")
     assert get(f"{url}/elsewhere")[0] == 404
+
+
+def test_a_stop_gives_up_requests_that_nobody_answers(world: World):
+    entered, abandoned = threading.Event(), threading.Event()
+
+    def hang(method: str, resource: object) -> None:
+        if resource is SECRETS and method == "get":
+            entered.set()
+            assert abandoned.wait(20)
+            raise Ended("given up")
+
+    door = HookedDoor(world.door, before=hang)
+    manager = Manager(door, SETTINGS, world.clock, abandoned.set)
+    manager.start()
+    assert entered.wait(20)
+    assert manager.stop(1.0)
+    assert abandoned.is_set()
 
 
 def test_readiness_names_what_is_missing(world: World):

@@ -9,6 +9,7 @@ import msgspec
 
 from captfctl.controller import WorkQueue
 from captfctl.embedded.store import EmbeddedStore
+from captfctl.errors import CaptfError
 from captfctl.model import keys
 from captfctl.model.core import Namespace, Secret
 from captfctl.model.kinds import CLUSTER
@@ -156,10 +157,16 @@ class Fleet:
         key = self.queue.try_get()
         if key is None:
             return False
-        result = reconcile(CLUSTER, key, self._env)
-        self.queue.done(key)
-        if result.requeue_after:
-            self.queue.add_after(key, result.requeue_after)
+        try:
+            result = reconcile(CLUSTER, key, self._env)
+        except CaptfError:
+            self.queue.add_rate_limited(key)
+        else:
+            self.queue.forget(key)
+            if result.requeue_after:
+                self.queue.add_after(key, result.requeue_after)
+        finally:
+            self.queue.done(key)
         return True
 
     def _wake(self, owner: SlotOwner) -> None:

@@ -8,6 +8,7 @@ Between a client and a server:
         proxy.reset_answers(1)   # the next request reaches the server, its answer never comes back
         proxy.delay_answers(2.0) # answers come two seconds late
         proxy.hang()             # open and new connections stay open and nothing passes
+        proxy.strand()           # open connections lead nowhere from now on, new ones do
         proxy.refuse()           # new connections are reset at once
         proxy.leave()            # nothing listens there any more, as when the server is not running
         proxy.heal()             # everything passes again, also what was held back
@@ -41,6 +42,7 @@ class FaultProxy:
         self._open.set()
         self._delay = 0.0
         self._resets = 0
+        self._stranded: set[socket.socket] = set()
         self._refusing = False
         self._closed = threading.Event()
 
@@ -86,6 +88,12 @@ class FaultProxy:
     def hang(self) -> None:
         """Let nothing pass, and keep every connection."""
         self._open.clear()
+
+    def strand(self) -> None:
+        """Let nothing pass on the open connections, and keep them: as a network that forgot them
+        does. Nothing heals them."""
+        with self._lock:
+            self._stranded.update(end for pair in self._pairs for end in pair[:2])
 
     def refuse(self) -> None:
         """Reset new connections."""
@@ -165,7 +173,8 @@ class FaultProxy:
                 self._closed.wait(max(0.0, late[0][0] - time.monotonic()))
                 self._deliver(sink, late)
             self._open.wait()
-            sink.shutdown(socket.SHUT_WR)
+            if sink not in self._stranded:
+                sink.shutdown(socket.SHUT_WR)
 
     def _received(
         self, source: socket.socket, sink: socket.socket, late: deque[tuple[float, bytes]]
@@ -182,7 +191,9 @@ class FaultProxy:
     def _deliver(self, sink: socket.socket, late: deque[tuple[float, bytes]]) -> None:
         while late and (late[0][0] <= time.monotonic() or self._closed.is_set()):
             self._open.wait()
-            sink.sendall(late.popleft()[1])
+            data = late.popleft()[1]
+            if sink not in self._stranded:
+                sink.sendall(data)
 
     def _takes_reset(self) -> bool:
         with self._lock:
