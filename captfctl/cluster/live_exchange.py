@@ -62,7 +62,6 @@ class Exchange:
         """`target` is path and query; the time limits are in seconds."""
         message = self._message(method, target, headers, body)
         connection = self._connection(connect)
-        self._busy.add(connection)
         keep = False
         try:
             answer, keep = self._exchanged(connection, message, read)
@@ -119,6 +118,7 @@ class Exchange:
             except IndexError:  # another thread was faster
                 break
             if connection.sock is not None and not wait_for_read(connection.sock, timeout=0.0):
+                self._busy.add(connection)
                 return connection
             connection.close()  # the server closed it, or said something nobody asked for
         return self._connected(limit)
@@ -127,19 +127,18 @@ class Exchange:
         connection = self._pool._new_conn()
         assert isinstance(connection, HTTPConnection)
         connection.timeout = limit
+        self._busy.add(connection)
         try:
             connection.connect()
-        except (ssl.SSLError, ssl.CertificateError) as error:
+        except BaseException as error:
+            self._busy.discard(connection)
             connection.close()
-            raise http_errors.SSLError(error) from error
-        except TimeoutError as error:
-            connection.close()
-            raise http_errors.ConnectTimeoutError(connection, str(error)) from error
-        except OSError as error:
-            connection.close()
-            raise http_errors.ProtocolError("Connection aborted.", error) from error
-        except BaseException:
-            connection.close()
+            if isinstance(error, ssl.SSLError | ssl.CertificateError):
+                raise http_errors.SSLError(error) from error
+            if isinstance(error, TimeoutError):
+                raise http_errors.ConnectTimeoutError(connection, str(error)) from error
+            if isinstance(error, OSError):
+                raise http_errors.ProtocolError("Connection aborted.", error) from error
             raise
         return connection
 

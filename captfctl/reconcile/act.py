@@ -114,7 +114,7 @@ def _check(p: Pass, decided: Decided, op: Op) -> Rendered | Obstacle:
     rendered = _render(p, decided, op)
     if isinstance(rendered, Obstacle):
         return rendered
-    return _slot(p, rendered) or _leases(p, rendered) or rendered
+    return _slot(p, rendered) or _leases(p, rendered)
 
 
 def _wait(p: Pass, known: Known, obstacle: Obstacle) -> Ended:
@@ -215,15 +215,15 @@ def _render(p: Pass, decided: Decided, op: Op) -> Rendered | Obstacle:
     return Obstacle(constants.RETRY_MAX, Type.DRIFT_JOB_SUCCEEDED, value)
 
 
-def _leases(p: Pass, rendered: Rendered) -> Obstacle | None:
-    spec = rendered.run
+def _leases(p: Pass, rendered: Rendered) -> Rendered | Obstacle:
+    spec, begun = rendered.run, p.env.clock.monotonic()
     try:
         wait = p.env.leases.acquire(spec.run)
     except ApiError:
         p.env.slots.give_up(spec.run)
         raise
     if wait is None:
-        return None
+        return replace(rendered, leased_at=begun)
     p.env.slots.give_up(spec.run)
     requeue = constants.UNSTARTED_JOB_REQUEUE if wait.short else constants.GATE_REQUEUE
     return _waiting(p, spec.op, wait, requeue)
@@ -232,7 +232,12 @@ def _leases(p: Pass, rendered: Rendered) -> Obstacle | None:
 def _start(p: Pass, decided: Decided, rendered: Rendered) -> Ended:
     spec, known = rendered.run, decided.known
     note = state_step.note_of_run(p, spec)
-    started = p.env.starter.start(spec.run, p.env.work(spec), lambda: p.hold_moves(note))
+    started = p.env.starter.start(
+        spec.run,
+        p.env.work(spec),
+        lambda: p.hold_moves(note),
+        leased_at=rendered.leased_at,
+    )
     if isinstance(started, Deferred):
         log.info("%s is not started: %s", spec.name, started.why)
         return finish(p, known, constants.LAG_REQUEUE)

@@ -155,6 +155,10 @@ def _revoke(p: Pass, name: str, why: str) -> None:
 
 def _bring_up_to_date(p: Pass, identity: Identity, source: Secret) -> None:
     if not identity.local:
+        seen = p.env.cache.secret(p.owner.namespace, identity.secret)
+        if seen is not None and mirror.is_up_to_date(seen, identity.name, source, p.owner):
+            p.conditions.set_reason(CredentialsMirrored.MIRRORED)
+            return
         done = mirror.ensure(p.env.door, identity.name, source, p.owner)
         if done.created:
             text = f"identity {identity.name} copied to Secret {identity.secret}"

@@ -48,4 +48,4 @@ class Env:
         runner = RunnerSettings(
             image=self.settings.runner_image, events=self.settings.runner_events
         )
-        return TerraformWork(self.door, run, runner, self.random_bytes)
+        return TerraformWork(self.door, run, runner, self.random_bytes, self.cache.secret)

@@ -11,7 +11,7 @@ from captfctl.cluster.retry import retry_on_conflict
 from captfctl.errors import CaptfError
 from captfctl.model import keys
 from captfctl.model.core import Secret
-from captfctl.model.meta import ObjectMeta, OwnerReference
+from captfctl.model.meta import ApiObject, ObjectMeta, OwnerReference, PartialObject
 from captfctl.model.names import credentials_mirror
 from captfctl.model.owner import Owner
 from captfctl.model.resources import SECRETS
@@ -58,6 +58,21 @@ def ensure(door: Door, identity: str, source: Secret, owner: Owner) -> Mirrored:
         return Mirrored(created=True)
 
     return retry_on_conflict(f"Secret {owner.namespace}/{name}", write)
+
+
+def is_up_to_date(seen: PartialObject, identity: str, source: Secret, owner: Owner) -> bool:
+    """Whether the mirror, as cached, is one that `ensure` would leave as it is.
+
+    It may be gone since: a copy with this user in it goes only when its user or its right does.
+    """
+    meta = seen.metadata
+    return (
+        _is_ours(seen, identity)
+        and not seen.deleting
+        and meta.labels.get(keys.MANAGED) == keys.TRUE
+        and meta.annotations.get(keys.SOURCE_HASH) == source_hash(source.data)
+        and serves(seen, owner)
+    )
 
 
 def _reference(owner: Owner) -> OwnerReference:
@@ -111,7 +126,7 @@ def _update(
     return Mirrored(repaired=repaired)
 
 
-def _is_ours(mirror: Secret, identity: str) -> bool:
+def _is_ours(mirror: ApiObject, identity: str) -> bool:
     meta = mirror.metadata
     marked = meta.labels.get(keys.MIRRORED) == keys.TRUE
     return marked and meta.annotations.get(keys.IDENTITY) == identity
@@ -133,7 +148,7 @@ def existing(door: Door, namespace: str, identity: str) -> Secret | None:
     return mirror if mirror is not None and _is_ours(mirror, identity) else None
 
 
-def serves(mirror: Secret, owner: Owner) -> bool:
+def serves(mirror: ApiObject, owner: Owner) -> bool:
     """Whether the owner is among the mirror's users."""
     return any(reference.uid == owner.uid for reference in mirror.metadata.owner_references)
 

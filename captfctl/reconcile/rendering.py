@@ -1,6 +1,7 @@
 """What a decided operation renders, on which image, under which name
 (reconcile.md: What each operation renders)."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -22,11 +23,13 @@ from captfctl.terraform.state.records import Record, unpullable_images
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A run ready to be started. `record` is what a destroy was rendered from, if anything."""
+    """A run ready to be started. `record` is what a destroy was rendered from, if anything.
+    `leased_at`: when taking its leases was begun, on the clock that never goes back."""
 
     run: RunSpec
     images: Images
     record: Record | None = None
+    leased_at: float = -math.inf
 
 
 def render_run(p: Pass, decided: Decided, op: Op) -> Rendered | None:
@@ -153,6 +156,7 @@ def _run(
         identity_kind=IdentityKind.SECRET if known.identity.local else None,
         force_unlock=stale if has_state else "",
         lock_to_remove="" if has_state else stale,
+        state_lock_version=lock.version if lock is not None else "",
         unsaved=known.books.unsaved.secrets,
         plan=plan,
         expect_plan=expect_plan,

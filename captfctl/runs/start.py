@@ -1,6 +1,7 @@
 """Starting a Job, in an order that survives a crash after any step (runs.md: Starting a Job)."""
 
 import logging
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -27,6 +28,9 @@ from captfctl.runs.run import Run
 from captfctl.runs.slots import Slots
 
 log = logging.getLogger(__name__)
+
+_JUST_TAKEN = 1.0
+"""Seconds in which a lease that was written is not read again: nobody takes a fresh one."""
 
 # What a server answers when it has refused the object for good: the Job does not exist.
 _REJECTED = (BadRequest, Unauthorized, Forbidden, NotFound, Invalid, TooLarge)
@@ -85,21 +89,31 @@ class Starter:
         self._clock = clock
         self._patience = patience
 
-    def start(self, run: Run, work: Work, confirm: Callable[[], str]) -> Started | Deferred:
-        """Start the run, or adopt it.
+    def start(
+        self,
+        run: Run,
+        work: Work,
+        confirm: Callable[[], str],
+        *,
+        leased_at: float = -math.inf,
+    ) -> Started | Deferred:
+        """Start the run, or adopt it. `leased_at`: when taking its leases was begun, on the clock
+        that never goes back.
 
         `confirm` is asked first: it holds moves of the subject on the server and tells why, as seen
         live, the run may not start after all; empty when it may. Raises the door's errors; whether
         the leases were given back then is in runs.md: Starting a Job.
         """
-        found = self._start(run, work, confirm)
+        found = self._start(run, work, confirm, leased_at)
         if isinstance(found, Deferred):
             self._slots.give_up(run)
         return found
 
-    def _start(self, run: Run, work: Work, confirm: Callable[[], str]) -> Started | Deferred:
+    def _start(
+        self, run: Run, work: Work, confirm: Callable[[], str], leased_at: float
+    ) -> Started | Deferred:
         try:
-            job = self._prepare(run, work, confirm)
+            job = self._prepare(run, work, confirm, leased_at)
         except Exception:
             self.give_back(run)
             raise
@@ -111,14 +125,17 @@ class Starter:
             patience.insist(lambda: self._provide(run, work, found.job))
         return found
 
-    def _prepare(self, run: Run, work: Work, confirm: Callable[[], str]) -> Job | Deferred:
+    def _prepare(
+        self, run: Run, work: Work, confirm: Callable[[], str], leased_at: float
+    ) -> Job | Deferred:
         """The steps before the Job: nothing exists yet that has to be taken back by hand."""
         refusal = confirm()
         if refusal:
             self.give_back(run)
             return Deferred(refusal)
         job = work.build()
-        if not self._leases.freshen(run):
+        just_taken = self._clock.monotonic() - leased_at < _JUST_TAKEN
+        if not just_taken and not self._leases.freshen(run):
             return Deferred("another Job holds the run lease by now")
         return job
 

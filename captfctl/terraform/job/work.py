@@ -9,6 +9,7 @@ from captfctl.cluster.door import Door, find
 from captfctl.cluster.errors import AlreadyExists, Conflict, NotFound
 from captfctl.model import keys, names
 from captfctl.model.core import Job
+from captfctl.model.meta import PartialObject
 from captfctl.model.ops import Op
 from captfctl.model.resources import SECRETS
 from captfctl.terraform.job.build import RunnerSettings, build_job, build_run_secret
@@ -22,7 +23,8 @@ from captfctl.terraform.state.unsaved import find_kept
 class TerraformWork:
     """The Terraform side of one start (`captfctl.runs.start.Work`).
 
-    `random_bytes(n)` makes the plan key: it must be unpredictable.
+    `random_bytes(n)` makes the plan key: it must be unpredictable. `seen` gives a managed Secret's
+    metadata as cached; without it everything is read live.
     """
 
     def __init__(
@@ -31,23 +33,34 @@ class TerraformWork:
         run: RunSpec,
         settings: RunnerSettings,
         random_bytes: Callable[[int], bytes],
+        seen: Callable[[str, str], PartialObject | None] | None = None,
     ) -> None:
         self._door = door
         self._run = run
         self._settings = settings
         self._random_bytes = random_bytes
+        self._seen = seen
 
     def build(self) -> Job:
         run = self._run
         self._confirm_unsaved()
         if run.lock_to_remove:
             remove_lock(self._door, run.owner, run.lock_to_remove)
-        if run.op is Op.APPLY:
+        if run.op is Op.APPLY and (run.lock_to_remove or not run.state_lock_version):
             lock = find_lock(self._door, run.owner)
             run = replace(run, state_lock_version=lock_version(lock))
-        if run.fingerprinted:
+        if run.fingerprinted and not self._has_plan_key():
             ensure_plan_key(self._door, run.owner, self._random_bytes)
         return build_job(run, self._settings)
+
+    def _has_plan_key(self) -> bool:
+        """Nobody but the end of its owner takes a plan key away, so a cache that shows it is
+        right."""
+        if self._seen is None:
+            return False
+        owner = self._run.owner
+        seen = self._seen(owner.namespace, names.plan_key(owner.kind, owner.name))
+        return seen is not None and any(r.uid == owner.uid for r in seen.metadata.owner_references)
 
     def _confirm_unsaved(self) -> None:
         """A state that turned up since the pass looked must be stored first: an agent that was away

@@ -1,7 +1,7 @@
 """Terraform's own lock on the state, and who holds it (state.md: The state lock)."""
 
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Self
 
@@ -39,13 +39,15 @@ class _LockInfo(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateLock:
-    """`id`, `who`, `operation`, `created` are empty when the lock does not tell them."""
+    """`id`, `who`, `operation`, `created` are empty when the lock does not tell them. `version` is
+    its Lease's as it was read: see `lock_version`."""
 
     holder: LockHolder
     id: str = ""
     who: str = ""
     operation: str = ""
     created: str = ""
+    version: str = field(default="", compare=False)
 
     @property
     def force_unlock(self) -> str:
@@ -68,9 +70,6 @@ class StateLock:
         )
 
 
-FREE = StateLock(holder=LockHolder.FREE)
-
-
 def find_lock(door: Door, owner: Owner) -> Lease | None:
     """The lock's Lease, read live; None when there is none."""
     return find(door, LEASES, owner.namespace, names.state_lock(owner.suffix))
@@ -80,9 +79,10 @@ def read_lock(door: Door, owner: Owner) -> StateLock:
     """Read the lock live. To be asked only when no Job of the object is active."""
     lease = find_lock(door, owner)
     if lease is None or not lease.spec.holder_identity:
-        return FREE
+        return StateLock(holder=LockHolder.FREE, version=lock_version(lease))
     info = _info(lease)
     return StateLock(
+        version=lock_version(lease),
         holder=_judge(door, owner, info.who),
         id=info.id or lease.spec.holder_identity,
         who=info.who,
