@@ -185,6 +185,21 @@ def test_work_that_somebody_waits_for_comes_before_checks_that_wait_longer():
     assert office.woken == ["person"]
 
 
+@pytest.mark.parametrize("limit", [1, 2, 5])
+def test_a_persons_change_has_the_next_slot_however_many_checks_wait(limit):
+    office = Office(limit)
+    running = [
+        f"check-{number}" for number in range(500) if office.ask(f"check-{number}", Op.DRIFT)
+    ]
+    assert len(running) == max(1, limit - 1)
+    for name in running:
+        office.show(name, Op.DRIFT)
+    if not office.ask("person"):
+        office.end(running[0], Op.DRIFT)
+        assert office.woken == ["person"]
+        assert office.ask("person")
+
+
 def test_a_slot_that_is_kept_for_somebody_is_nobody_elses():
     office = Office(1)
     assert office.ask("a")

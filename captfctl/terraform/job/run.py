@@ -37,9 +37,9 @@ class RunSpec:
     removes, `lock_to_remove` one that the start removes because there is no state. `unsaved` are
     the Secrets with a state that the run stores first (state.md: A state that a run could not
     store). `approval_hash` is set for a pool's apply that is guarded. `state_lock_version` is
-    as the pass read it; empty: the start reads it. `generation` is the object's. `extra_annotations` are a kind's own on
-    its Jobs. `first_apply`: before this apply there was neither a state nor a record. `unguarded`:
-    a retry of that one, which may replace what it left.
+    as the pass read it; empty: the start reads it. `generation` is the object's.
+    `extra_annotations` are a kind's own on its Jobs. `first_apply`: before this apply there was
+    neither a state nor a record. `unguarded`: a retry of that one, which may replace what it left.
     """
 
     owner: Owner
