@@ -1,5 +1,6 @@
 """One operation from its flags to its result (runner.md: Order of a run)."""
 
+import errno
 import math
 import os
 import time
@@ -367,13 +368,23 @@ class Run:
         path = self._context.options.result
         self._context.result.hide(self._context.redactor.redact_text)
         try:
-            self._context.result.write(path)
+            self._write_with_room(path)
         except OSError as error:
             reason = f"{path}: {error.strerror}"
         else:
             return exit_code
         self._context.log.error(reason, "The result could not be written")
         return exit_code or 1
+
+    def _write_with_room(self, path: str) -> None:
+        """Write the result; on a full disk once more, after what is of no use has gone."""
+        try:
+            self._context.result.write(path)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            self._workdir.make_room()
+            self._context.result.write(path)
 
 
 class _Output:

@@ -4,6 +4,7 @@
 import json
 import os
 import stat
+from contextlib import suppress
 from typing import NamedTuple
 
 from runner import wire
@@ -43,6 +44,16 @@ class Workdir(NamedTuple):
     def unsaved_state(self) -> str:
         """The state that an earlier run could not store."""
         return f"{self.path}/unsaved.tfstate"
+
+    def make_room(self) -> None:
+        """Remove what no step needs any more, after the last one: on a full disk the result goes
+        first."""
+        useless = [self.review_plan, self.apply_plan, self.restore_state, self.unsaved_state]
+        for directory, _, names in os.walk(f"{self.path}/.terraform/providers"):
+            useless += (f"{directory}/{name}" for name in names)
+        for file in useless:
+            with suppress(OSError):
+                os.unlink(file)
 
     @property
     def errored_state(self) -> str:

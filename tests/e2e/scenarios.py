@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 from captfctl.cluster.door import Propagation
@@ -27,7 +28,9 @@ from captfctl.model.resources import (
 from captfctl.model.terraform import TerraformCluster
 from captfctl.reconcile import kept_pods
 from captfctl.terraform.state.reader import State, read_state
-from tests.e2e.site import ROOT, Site, children, eventually
+from runner import wire
+from tests.e2e.counted import COUNTED, Counted
+from tests.e2e.site import IMAGE, ROOT, Site, children, eventually
 
 NAME = "quickstart"
 
@@ -411,6 +414,34 @@ def module_refuses_its_variables(story: Story) -> None:
     story.set_variables(subnets=2)
     story.wait_settled()
     assert len(story.jobs(Op.APPLY)) == 2
+
+
+def end_apply_without_a_server(story: Story, counted: Counted, away: Callable[[], None]) -> Path:
+    """The API server goes `away` while the apply creates something, and then the apply ends; the
+    state that it left."""
+    story.replace(IMAGE, COUNTED)
+    story.create()
+    eventually(lambda: counted.times == 1, "the creation", 120)
+    away()
+    counted.gate.write_text("")
+    pods = story.site.node_data / "pods"
+    left = f"*/root/captf/work/{wire.ERRORED_STATE}"
+    eventually(lambda: list(pods.glob(left)), lambda: f"a state in {list(pods.iterdir())}", 60)
+    (file,) = pods.glob(left)
+    return file
+
+
+def server_is_away_while_an_apply_ends(
+    story: Story, counted: Counted, away: Callable[[], None], back: Callable[[], None]
+) -> None:
+    """The run stores its state when the server is `back`; nothing is created twice."""
+    file = end_apply_without_a_server(story, counted, away)
+    back()
+    eventually(lambda: not file.exists(), "the push", 90)
+    story.set_variables(subnets=3)  # at once, instead of after the backoff
+    story.wait_settled()
+    assert counted.times == 1
+    assert story.state().resources == 3
 
 
 def run_is_out_of_memory(story: Story) -> None:

@@ -1,10 +1,12 @@
 """The scenarios on a real Kubernetes with real Cluster API."""
 
 import shutil
+from functools import partial
 
 import pytest
 
 from tests.e2e import scenarios
+from tests.e2e.counted import COUNTED, Counted
 from tests.e2e.scenarios import Story
 
 pytestmark = [
@@ -54,6 +56,15 @@ def test_a_tree_is_ended_while_its_supervisor_is_frozen(site):
 def test_a_run_of_a_frozen_node_is_not_taken_for_dead(site):
     story = Story(site, "ice", seconds=40)
     scenarios.node_is_frozen_while_its_pod_is_deleted_by_force(story, site.node.child.pid)
+
+
+def test_a_state_that_could_not_be_stored_is_stored_when_the_server_is_back(site, tmp_path):
+    counted = Counted(tmp_path)
+    site.add_image(COUNTED, module=counted.module)
+    server = site.plane.processes["kube-apiserver"]
+    story = Story(site, "away")
+    back = partial(site.plane.restart, "kube-apiserver")
+    scenarios.server_is_away_while_an_apply_ends(story, counted, server.kill, back)
 
 
 def test_the_manager_writes_under_one_name(site):

@@ -3,6 +3,7 @@
 
 import base64
 import datetime
+import errno
 import gzip
 import json
 import os
@@ -13,6 +14,7 @@ import pytest
 
 from runner import kept, rescue, wire
 from runner.keeper import Keeper
+from runner.result import Result
 from tests.runner.events_server import EventsServer
 from tests.runner.harness import Job, wait_until
 
@@ -337,6 +339,22 @@ def test_a_printed_state_is_pushed_without_a_file_while_the_disk_is_full(job: Jo
     assert _pushes(outcome)[-1][-1] == "-"
     assert json.loads(pushed.read_text()) == STATE
     assert outcome.document["steps"][-1]["exit"] == 0
+
+
+def test_a_full_disk_does_not_keep_the_result_from_being_written(job: Job, monkeypatch):
+    """The copies of providers, which can be large, make room."""
+    provider = job.workdir / ".terraform" / "providers" / "provider"
+    job.play("apply", script=f"mkdir -p {provider.parent}; : > {provider}; exit 1")
+    write = Result.write
+
+    def write_where_there_is_room(result: Result, path: str) -> None:
+        if provider.exists():
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(result, path)
+
+    monkeypatch.setattr(Result, "write", write_where_there_is_room)
+    outcome = job.run("--op=apply")
+    assert outcome.error["step"] == "apply"
 
 
 def _provide_unsaved(job: Job, state: object = STATE) -> None:
