@@ -12,6 +12,7 @@ import subprocess
 import pytest
 
 from tests.tools import interrupt_matrix
+from tests.tools.tally import table
 
 BRIEF = [
     name
@@ -35,4 +36,4 @@ def _can_name_hosts() -> bool:
 def test_a_disturbed_apply_leaves_nothing_that_keeps_the_next_one_from_converging(ways):
     tallies = interrupt_matrix.run(1, "terraform", random.Random(), ways)
     assert all(tally.rounds == 1 for tally in tallies.values())
-    assert not any(tally.failures for tally in tallies.values()), interrupt_matrix.table(tallies)
+    assert not any(tally.failures for tally in tallies.values()), table(tallies)

@@ -10,7 +10,11 @@ left of its processes is then killed, as the node agent and a container's end do
 the runtime; or the API server is away for 2, 10 or 60 s from the end of a step on, once with a full
 disk. Afterwards: the state can be read, the lock is free or names the dead pod, no process is left,
 and the next apply converges. A run that was not stopped has stored its state itself, nothing is
-created twice, and no lock is left. Prints a table; exits with 1 when a round fails.
+created twice, and no lock is left.
+
+Then the same with a whole control plane, where pods are deleted, nodes drained, deadlines reached,
+supervisors and node agents stopped: afterwards the object comes up by itself, nothing was created
+twice, and no lock, pod or process is left. Prints tables; exits with 1 when a round fails.
 """
 
 import argparse
@@ -25,9 +29,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -40,7 +42,9 @@ from captfctl.embedded.store import EmbeddedStore  # noqa: E402
 from captfctl.model.resources import LEASES, SECRETS  # noqa: E402
 from runner.descendants import Family  # noqa: E402
 from tests.support.proxy import FaultProxy  # noqa: E402
+from tests.tools import interrupted_pods  # noqa: E402
 from tests.tools.outages import OUTAGES, Outage, small_disk, strike  # noqa: E402
+from tests.tools.tally import RoundError, Tally, table  # noqa: E402
 
 STOPS = ("SIGTERM runner", "SIGKILL runner", "SIGKILL runtime")
 BY_NAME = {str(outage): outage for outage in OUTAGES}
@@ -67,22 +71,6 @@ ROOT = {
     "terraform": {"backend": {"kubernetes": {}}},
     "module": {"role": {"source": "../../module"}},
 }
-
-
-class RoundError(Exception):
-    """What was left is not as it must be."""
-
-
-@dataclass
-class Tally:
-    """What the rounds of one way came to."""
-
-    rounds: int = 0
-    hit: Counter[str] = field(default_factory=Counter)
-    ends: Counter[str] = field(default_factory=Counter)
-    state: Counter[str] = field(default_factory=Counter)
-    lock: Counter[str] = field(default_factory=Counter)
-    failures: list[str] = field(default_factory=list)
 
 
 class Site:
@@ -360,22 +348,6 @@ def _length(scratch: Path, runtime: str, store: EmbeddedStore, server: ApiServer
     return time.monotonic() - started
 
 
-def table(tallies: dict[str, Tally]) -> str:
-    """The table of a finished matrix."""
-    rows = [("stopped by", "rounds", "while running", "ended as", "state", "lock", "failed")]
-    for way, tally in tallies.items():
-        counted = [_counts(counter) for counter in (tally.hit, tally.ends, tally.state, tally.lock)]
-        rows.append((way, str(tally.rounds), *counted, str(len(tally.failures))))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-    failures = [failure for tally in tallies.values() for failure in tally.failures]
-    return "\n".join([*lines, *failures]) + "\n"
-
-
-def _counts(counter: Counter[str]) -> str:
-    return ", ".join(f"{name} {count}" for name, count in sorted(counter.items()))
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=20, help="rounds of each way (default 20)")
@@ -389,10 +361,20 @@ def main() -> int:
         sys.exit(f"interrupt_matrix: {options.runtime} is not on PATH")
     seed = options.seed if options.seed is not None else random.randrange(1 << 32)
     sys.stdout.write(f"seed {seed}\n")
-    ways = [way for way in WAYS if options.only in way]
-    tallies = run(options.rounds, options.runtime, random.Random(seed), ways)
+    rng = random.Random(seed)
+    failed = False
+    if ways := [way for way in WAYS if options.only in way]:
+        failed |= _shown(run(options.rounds, options.runtime, rng, ways))
+    if ways := [way for way in interrupted_pods.WAYS if options.only in way]:
+        failed |= _shown(interrupted_pods.run(options.rounds, rng, ways))
+    return 1 if failed else 0
+
+
+def _shown(tallies: dict[str, Tally]) -> bool:
+    """Print the table; whether a round failed."""
     sys.stdout.write(table(tallies))
-    return 1 if any(tally.failures for tally in tallies.values()) else 0
+    sys.stdout.flush()
+    return any(tally.failures for tally in tallies.values())
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 """A runtime that keeps its state in the API as `kubernetes` backends do, and does nothing else.
 
 For tests with many objects at once: a whole run takes a fraction of what Terraform takes. The
-module is not read; the variable `seconds` says how long an apply takes.
+module is not read; the variable `seconds` says how long an apply takes, `state_bytes` how large its
+state is.
 """
 
 # ruff: noqa: PTH123  importing pathlib costs a step half of its start-up
@@ -28,11 +29,11 @@ def init(arguments: list[str]) -> None:
         json.dump(dict(text.split("=", 1) for text in given), file)
 
 
-def write_state(outputs: dict, resources: int) -> None:
+def write_state(outputs: dict, resources: int, filler: int = 0) -> None:
     from quick_state import State  # most steps do without what it imports
 
     with open(BACKEND) as file:
-        State(json.load(file)).write(outputs, resources)
+        State(json.load(file)).write(outputs, resources, filler)
 
 
 def main(arguments: list[str]) -> int:
@@ -49,8 +50,9 @@ def main(arguments: list[str]) -> int:
         return 2
     elif command == "apply":
         with open("terraform.tfvars.json") as file:
-            time.sleep(json.load(file).get("seconds", 0))
-        write_state(OUTPUTS, 1)
+            variables = json.load(file)
+        time.sleep(variables.get("seconds", 0))
+        write_state(OUTPUTS, 1, variables.get("state_bytes", 0))
     elif command == "destroy":
         write_state({}, 0)
     return 0

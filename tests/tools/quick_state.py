@@ -4,11 +4,14 @@ import base64
 import gzip
 import http.client
 import json
+import os
 import pathlib
 import shlex
 import ssl
 import time
 import urllib.parse
+
+CHUNK = 1_000_000
 
 
 class State:
@@ -49,27 +52,42 @@ class State:
             raise OSError(f"{answer.status} {answer.reason}")
         return answer.status, json.loads(answer.read())
 
-    def write(self, outputs: dict, resources: int) -> None:
+    def write(self, outputs: dict, resources: int, filler: int = 0) -> None:
+        """`filler` more bytes that no compression makes smaller: a large state has several Secrets,
+        as the backend splits it."""
         code, secret = self.ask("GET", f"{self.secrets}/{self.name}")
         serial = 1
-        if code == 200:
+        if code == 200 and not filler:
             old = json.loads(gzip.decompress(base64.b64decode(secret["data"]["tfstate"])))
             serial = old["serial"] + 1
-        payload = base64.b64encode(gzip.compress(self._document(serial, outputs, resources)))
+        elif filler:
+            serial = time.time_ns() // 1_000_000
+        whole = gzip.compress(self._document(serial, outputs, resources, filler), 1)
+        chunks = [whole[at : at + CHUNK] for at in range(0, len(whole), CHUNK)]
+        for number, chunk in reversed(list(enumerate(chunks))):
+            name = f"{self.name}-part-{number}" if number else self.name
+            self._write_chunk(name, base64.b64encode(chunk).decode())
+
+    def _write_chunk(self, name: str, payload: str) -> None:
+        code, secret = self.ask("GET", f"{self.secrets}/{name}")
         if code == 200:
-            secret["data"] = {"tfstate": payload.decode()}
-            code, said = self.ask("PUT", f"{self.secrets}/{self.name}", secret)
+            secret["data"] = {"tfstate": payload}
+            code, said = self.ask("PUT", f"{self.secrets}/{name}", secret)
         else:
-            code, said = self.ask("POST", self.secrets, self._secret(payload.decode()))
-        if code == 409 and self.ask("GET", f"{self.secrets}/{self.name}")[1]["data"] == {
-            "tfstate": payload.decode()
+            code, said = self.ask("POST", self.secrets, self._secret(name, payload))
+        if code == 409 and self.ask("GET", f"{self.secrets}/{name}")[1]["data"] == {
+            "tfstate": payload
         }:
             return  # the answer to the first try was lost
         if code not in (200, 201):
             raise SystemExit(f"Error: the state was not kept: {said.get('message')}")
 
-    def _document(self, serial: int, outputs: dict, resources: int) -> bytes:
-        rows = [{"mode": "managed", "type": "t", "name": str(n)} for n in range(resources)]
+    def _document(self, serial: int, outputs: dict, resources: int, filler: int) -> bytes:
+        rows: list[dict] = [
+            {"mode": "managed", "type": "t", "name": str(n)} for n in range(resources)
+        ]
+        if filler:
+            rows[0]["filler"] = os.urandom(filler // 2).hex()
         return json.dumps(
             {
                 "version": 4,
@@ -81,14 +99,14 @@ class State:
             }
         ).encode()
 
-    def _secret(self, payload: str) -> dict:
+    def _secret(self, name: str, payload: str) -> dict:
         written = shlex.split(self.backend["labels"].strip("{}").replace(",", " "))
         labels = dict(pair.split("=", 1) for pair in written)
         return {
             "apiVersion": "v1",
             "kind": "Secret",
             "metadata": {
-                "name": self.name,
+                "name": name,
                 "labels": {
                     **labels,
                     "tfstate": "true",
