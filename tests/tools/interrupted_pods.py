@@ -277,15 +277,15 @@ def _live(story: Story, pod: Pod) -> Pod:
 
 
 def _judge(plane: Plane, story: Story, name: str) -> None:
-    state = story.state()
-    if state.resources != RESOURCES + 2:
-        raise RoundError(f"{state.resources} resources are in the state")
+    kept = _ids(story)
+    if len(kept) != RESOURCES + 2:
+        raise RoundError(f"{len(kept)} resources are in the state")
     made = (plane.folder / f"{name}.record").read_text().split()
     logs = "".join(
         story.site.kubectl("logs", "-n", story.namespace, pod.metadata.name, check=False)
         for pod in story.pods()
     )
-    known = _ids(story) | set(_DESTROYED.findall(logs))
+    known = kept | set(_DESTROYED.findall(logs))
     if lost := [identity for identity in made if identity not in known]:
         raise RoundError(f"created and lost: {lost}")
     suffix = names.state_suffix("TerraformCluster", story.namespace, NAME)
@@ -298,7 +298,7 @@ def _judge(plane: Plane, story: Story, name: str) -> None:
 
 
 def _ids(story: Story) -> set[str]:
-    """The ids of the slow resources in the state, as the stored document has them."""
+    """The ids of the resources in the state, as the stored document has them."""
     suffix = names.state_suffix("TerraformCluster", story.namespace, NAME)
     secret = story.door.get(SECRETS, names.state_secret(suffix), story.namespace)
     rows = json.loads(gzip.decompress(secret.data[keys.TFSTATE]))["resources"]

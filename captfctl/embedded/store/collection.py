@@ -10,6 +10,10 @@ from dataclasses import dataclass, field
 from captfctl.cluster.door import EventType
 
 
+_BESIDE_BODY = 1024
+"""What an entry of the log takes besides the body of its object, about: labels, fields, itself."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Record:
     """One stored object: its JSON, and what selectors and indexes ask about."""
@@ -38,8 +42,8 @@ class LogEntry:
 
     @property
     def size(self) -> int:
-        """Bytes that it keeps, which the next change of the object may share."""
-        return len(self.after.body)
+        """Bytes that it keeps, about; the next change of the object may share them."""
+        return len(self.after.body) + _BESIDE_BODY
 
 
 def key_of(namespace: str, name: str) -> str:

@@ -26,7 +26,7 @@ from captfctl.model.resources import ADMISSION_POLICIES, CRDS, NAMESPACES
 from captfctl.model.resources import ADMISSION_POLICY_BINDINGS as _BINDINGS
 
 LOG_LIMIT = 10_000
-LOG_BYTES = 32 * 1024 * 1024
+LOG_BYTES = 16 * 1024 * 1024
 
 
 class Moved(Exception):
