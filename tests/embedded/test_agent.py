@@ -406,6 +406,22 @@ def test_what_a_killed_agent_left_of_a_pod_that_ended_goes_too(plane: Plane) -> 
     assert plane.log("p") == ""
 
 
+def test_a_pod_that_was_declared_dead_while_no_agent_ran_is_ended(plane: Plane) -> None:
+    """As Kubernetes does with the pods of a node whose Node object is deleted."""
+    plane.run("p", "echo ready; sleep 300")
+    plane.wait_log("p", "ready")
+    uid = plane.pod("p").metadata.uid
+    assert plane.agent.stop(10)
+    pod = plane.pod("p")
+    pod.status.phase = "Failed"
+    plane.door.update(PODS, pod, subresource="status")
+    assert processes.belonging(f"CAPTF_POD_UID={uid}")
+    plane.agent = plane.new_agent(kill_wait=0.5)
+    plane.agent.start()
+    until(lambda: not processes.belonging(f"CAPTF_POD_UID={uid}"))
+    until(lambda: not (plane.directory("p") / "root").exists())
+
+
 def leaving_pod(missing: str) -> Document:
     """A pod that is kept when it is deleted, with a Secret, plans, a module and odd modes."""
     script = (

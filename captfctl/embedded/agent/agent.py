@@ -274,18 +274,14 @@ class NodeAgent:
             self._tidier.queue.add(directory.path.name)
 
     def _tidy(self, uid: str) -> Result:
-        """Remove the directory of a pod that is gone, after ending whatever is left of it; of one
-        that has ended, what an agent that was killed meanwhile left there."""
+        """Of a pod that is gone, or was ended by somebody else while no agent ran: end whatever is
+        left of it, make its state safe, and remove what is not needed any more."""
         with self._lock:
             busy = uid in self._workers
-        if busy or self._ending:
+        pod = next((pod for pod in self._pods.list() if pod.metadata.uid == uid), None)
+        if busy or self._ending or (pod is not None and pod.status.phase not in TERMINAL):
             return Result()
         directory = self._directories.of(uid)
-        pod = next((pod for pod in self._pods.list() if pod.metadata.uid == uid), None)
-        if pod is not None:
-            if pod.status.phase in TERMINAL:
-                directory.keep_only_outcomes()
-            return Result()
         now = self._clock.now().timestamp()
         home = directory.path / "containers"
         if not end_everything(home, uid, now=now, timeout=self._settings.kill_wait):
@@ -293,5 +289,8 @@ class NodeAgent:
             return Result(requeue_after=_TIDY_RETRY)
         if not keep_unsaved_state(self._door, directory):
             return Result(requeue_after=_TIDY_RETRY)
-        directory.remove()
+        if pod is None:
+            directory.remove()
+        else:
+            directory.keep_only_outcomes()
         return Result()

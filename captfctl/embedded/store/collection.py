@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 from captfctl.cluster.door import EventType
 
-
 _BESIDE_BODY = 1024
 """What an entry of the log takes besides the body of its object, about: labels, fields, itself."""
 
