@@ -1,11 +1,9 @@
 """The door of one simulated manager: everything that can happen to a request."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from captfctl.cluster.errors import Conflict, TooManyRequests, Unavailable
-
-if TYPE_CHECKING:
-    from tests.simulation.simulator import Simulation
+from tests.simulation.course import Course
 
 WRITES = frozenset({"create", "update", "patch", "delete"})
 
@@ -18,7 +16,7 @@ class FaultyDoor:
     """Between any two requests other things happen; a request fails before or after it took place;
     the process is killed before or after it."""
 
-    def __init__(self, simulation: "Simulation", manager: str) -> None:
+    def __init__(self, simulation: Course, manager: str) -> None:
         self._simulation, self._manager = simulation, manager
         self._door = simulation.door
 

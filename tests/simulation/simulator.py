@@ -38,9 +38,9 @@ from captfctl.runs.reader import DoorJobs
 from captfctl.runs.slots import Slots
 from captfctl.settings import PassSettings
 from tests.simulation.caches import FOLLOWED, LaggingCache
+from tests.simulation.course import Broken, Course
 from tests.simulation.faulty import FaultyDoor, Killed
 from tests.simulation.runs import Runs
-from tests.support.clock import FakeClock
 from tests.support.cluster_world import (
     RUNNER_IMAGE,
     CountingMetrics,
@@ -53,11 +53,6 @@ from tests.support.cluster_world import (
 Key = tuple[str, str]
 
 QUIET_ROUNDS = 400
-FAULTS = ("unavailable", "too many", "conflict", "lost", "kill before", "kill after")
-
-
-class Broken(AssertionError):
-    """An invariant does not hold."""
 
 
 @dataclass
@@ -72,16 +67,11 @@ class Manager:
     busy: set[Key] = field(default_factory=set)
 
 
-class Simulation:
+class Simulation(Course):
     """`objects` clusters, each in its own namespace, and `managers` that all think they lead."""
 
     def __init__(self, seed: int, *, steps: int = 150, objects: int = 2, managers: int = 2) -> None:
-        self.rng = random.Random(seed)
-        self.clock = FakeClock()
-        self.steps = steps
-        self.faults = True
-        self.story: list[str] = []
-        self._depth = 0
+        super().__init__(seed, steps)
         self.metrics = CountingMetrics()
         store = EmbeddedStore.in_memory(self.clock, chance=random.Random(seed))
         self.door = store.door()
@@ -131,43 +121,7 @@ class Simulation:
         )
         return Manager(name, env, cache)
 
-    def tell(self, text: str) -> None:
-        self.story.append(f"{self.clock.monotonic():8.0f} s  {text}")
-
-    # Chance.
-
-    def draw_fault(self) -> str:
-        if not self.faults or self.rng.random() >= 0.02:
-            return ""
-        return self.rng.choice(FAULTS)
-
-    def meanwhile(self, manager: str) -> None:
-        """What else happens while `manager` waits for an answer."""
-        if not self.faults or self._depth >= 2 or self.rng.random() >= 0.05:
-            return
-        self._depth += 1
-        try:
-            others = [m for m in self.managers if m.name != manager]
-            what = self.rng.choice(["pass", "pass", "run", "person"])
-            if what == "pass" and others:
-                self._some_pass(self.rng.choice(others))
-            elif what == "run":
-                self._progress()
-            else:
-                self._person()
-        finally:
-            self._depth -= 1
-
     # The course of things.
-
-    def run(self) -> None:
-        """Faults for a while, then none; raises `Broken` as soon as something is wrong."""
-        for _ in range(self.steps):
-            self._step()
-            self.check()
-        self.faults = False
-        self.tell("no more faults from here on")
-        self._quiet()
 
     def _step(self) -> None:
         what = self.rng.choices(

@@ -7,7 +7,8 @@ import os
 
 import pytest
 
-from tests.simulation.simulator import Broken, Simulation
+from tests.simulation.course import Broken
+from tests.simulation.simulator import Simulation
 
 SEEDS = int(os.environ.get("CAPTF_SIMULATION_SEEDS", "8"))
 
