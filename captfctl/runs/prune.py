@@ -6,6 +6,7 @@ from captfctl.cluster.door import Door
 from captfctl.model.core import Job
 from captfctl.runs.jobs import (
     Outcome,
+    attempt_of,
     created_at,
     delete_job,
     is_finished,
@@ -17,7 +18,8 @@ from captfctl.runs.jobs import (
 def prunable(jobs: Iterable[Job], *, successful: int, failed: int) -> list[Job]:
     """The finished Jobs beyond the limits, per operation. Running ones are never among them.
 
-    The newest success of each always stays, and so does a newest failure that is newer.
+    The newest success of each always stays, and so does a newest failure that is newer. So does the
+    highest attempt: the next one's name counts on from it, and no name may be used again.
     """
     by_operation: dict[str, list[Job]] = {}
     for job in jobs:
@@ -30,13 +32,15 @@ def prunable(jobs: Iterable[Job], *, successful: int, failed: int) -> list[Job]:
 def _beyond(jobs: list[Job], limits: dict[Outcome, int]) -> list[Job]:
     jobs = sorted(jobs, key=lambda job: job.metadata.name)
     jobs.sort(key=created_at, reverse=True)  # stable: equal ages stay in order of name
+    highest = max(map(attempt_of, jobs))  # not always the newest: times are in whole seconds
     kept = {Outcome.SUCCEEDED: 0, Outcome.FAILED: 0}
     beyond = []
     for job in jobs:
         result = outcome(job)
         first = kept[result] == 0
         indispensable = first and (result is Outcome.SUCCEEDED or not kept[Outcome.SUCCEEDED])
-        if kept[result] >= limits[result] and not indispensable:
+        stays = indispensable or attempt_of(job) == highest
+        if kept[result] >= limits[result] and not stays:
             beyond.append(job)
         kept[result] += 1
     return beyond

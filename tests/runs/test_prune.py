@@ -61,3 +61,12 @@ def test_an_unreadable_plan_is_kept_as_a_success():
             annotations={"captf.io/plan-unreadable": "true"},
         )
     assert kept_after(world, 1, 0) == [2]
+
+
+def test_the_highest_attempt_of_jobs_of_one_second_stays_so_that_no_name_is_used_again():
+    world = World()
+    for attempt in (9, 10, 11):
+        world.finished(Op.APPLY, attempt, ok=False, at=0, pod=False, secret=False)
+    assert len({job.metadata.creation_timestamp for job in world.reader.jobs_of(world.owner)}) == 1
+
+    assert 11 in kept_after(world, successful=1, failed=1)
