@@ -7,6 +7,7 @@ from captfctl.cluster.door import Door
 from captfctl.model import keys, names
 from captfctl.model.capi import Cluster
 from captfctl.model.core import Job
+from captfctl.model.kinds import KINDS
 from captfctl.model.meta import PartialObject
 from captfctl.model.owner import Owner
 from captfctl.model.resource import Resource
@@ -14,12 +15,16 @@ from captfctl.model.resources import (
     CLUSTERS,
     JOBS,
     LEASES,
+    MACHINE_POOLS,
+    MACHINES,
     NAMESPACES,
     ROLE_BINDINGS,
     SECRETS,
     SERVICE_ACCOUNTS,
     TERRAFORM_CLUSTER_IDENTITIES,
     TERRAFORM_CLUSTERS,
+    TERRAFORM_MACHINE_POOLS,
+    TERRAFORM_MACHINES,
 )
 from captfctl.model.terraform import TerraformObject
 from captfctl.reconcile.cache import copied_identity, users_of_copy
@@ -29,6 +34,10 @@ Key = tuple[str, str]
 
 FOLLOWED: tuple[Resource[Any], ...] = (
     TERRAFORM_CLUSTERS,
+    TERRAFORM_MACHINES,
+    TERRAFORM_MACHINE_POOLS,
+    MACHINES,
+    MACHINE_POOLS,
     CLUSTERS,
     JOBS,
     SERVICE_ACCOUNTS,
@@ -58,6 +67,15 @@ class LaggingCache:
             before, after = old.get(key), new.get(key)
             if before is None or after is None or _version(before) != _version(after):
                 yield from _wakes(resource, after or before)
+                yield from self._members(resource, after or before)
+
+    def _members(self, resource: Resource[Any], obj: Any) -> Iterator[Key]:
+        """The machines and pools of a Cluster that changed, or whose infrastructure did."""
+        if resource.kind in ("Cluster", "TerraformCluster"):
+            for kind in (TERRAFORM_MACHINES, TERRAFORM_MACHINE_POOLS):
+                for key in self._seen[kind.plural]:
+                    if key[0] == obj.metadata.namespace:
+                        yield key
 
     def _get(self, resource: Resource[Any], namespace: str, name: str) -> Any:
         return self._seen[resource.plural].get((namespace, name))
@@ -107,6 +125,19 @@ class LaggingCache:
     def cluster(self, namespace: str, name: str) -> Cluster | None:
         return self._get(CLUSTERS, namespace, name)
 
+    def machine(self, namespace: str, name: str):
+        return self._get(MACHINES, namespace, name)
+
+    def machine_pool(self, namespace: str, name: str):
+        return self._get(MACHINE_POOLS, namespace, name)
+
+    def labelled_clusters(self, namespace: str, cluster: str) -> Sequence[Any]:
+        return [
+            obj
+            for key, obj in self._seen[TERRAFORM_CLUSTERS.plural].items()
+            if key[0] == namespace and obj.metadata.labels.get(keys.CLUSTER_NAME) == cluster
+        ]
+
     def service_account(self, namespace: str, name: str):
         return self._get(SERVICE_ACCOUNTS, namespace, name)
 
@@ -144,11 +175,13 @@ def _version(obj: Any) -> int:
 
 def _wakes(resource: Resource[Any], obj: Any) -> Iterator[Key]:
     namespace = obj.metadata.namespace
-    if resource.kind == "TerraformCluster":
+    if resource.kind in KINDS:
         yield obj.key
-    elif resource.kind == "Cluster":
+    elif resource.kind in ("Cluster", "Machine"):
         yield namespace, obj.spec.infrastructure_ref.name
+    elif resource.kind == "MachinePool":
+        yield namespace, obj.spec.template.spec.infrastructure_ref.name
     else:
         for reference in obj.metadata.owner_references:
-            if reference.kind == "TerraformCluster":
+            if reference.kind in KINDS:
                 yield namespace, reference.name

@@ -2,19 +2,32 @@
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from captfctl.clock import Clock
 from captfctl.cluster.door import Door
 from captfctl.cluster.errors import NotFound
 from captfctl.model import keys, names
 from captfctl.model.core import Job
+from captfctl.model.kinds import MACHINE, MACHINE_POOL
 from captfctl.model.resources import JOBS, LEASES, PODS, SECRETS
 from captfctl.reconcile import kept_pods, release_pods
 from tests.support.fake_runner import OUTPUTS, FakeRunner, suffix_of
+from tests.support.machine_world import MACHINE_OUTPUTS, POOL_OUTPUTS
 
 DEADLINE = 3600
+
+
+def outputs_of(job: Job, made_for: str) -> Mapping[str, Any]:
+    """What the module of the Job's owner reports."""
+    kind = job.metadata.labels[keys.OWNER_KIND]
+    if kind == MACHINE.name:
+        return MACHINE_OUTPUTS
+    if kind == MACHINE_POOL.name:
+        return POOL_OUTPUTS
+    return {**OUTPUTS, "exports": {"region": made_for}}
 
 
 @dataclass
@@ -71,7 +84,8 @@ class Runs:
         values = json.loads(secret.data["terraform.tfvars.json"])
         outcome = self._draw(job) if faults else "ok"
         self._fake.start(job)
-        run = _Run(outcome, self._clock.monotonic(), values.get("region", ""))
+        made_for = values.get("region") or values.get("bootstrap_data", "")
+        run = _Run(outcome, self._clock.monotonic(), made_for)
         self._runs[job.metadata.uid] = run
         self.told.append(f"run {job.metadata.name} starts, will end: {outcome}")
 
@@ -131,8 +145,7 @@ class Runs:
             return
         if op == "apply":
             world.exists[suffix] = run.region
-        outputs = {**OUTPUTS, "exports": {"region": world.exists.get(suffix, "")}}
-        self._fake.write_state(job, outputs)
+        self._fake.write_state(job, outputs_of(job, world.exists.get(suffix, "")))
 
     def _half(self, job: Job) -> None:
         """Some of it happened, and Terraform had written that much."""

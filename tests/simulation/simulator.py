@@ -13,7 +13,7 @@ from captfctl.errors import CaptfError
 from captfctl.model import keys, names
 from captfctl.model.conditions import find
 from captfctl.model.core import Namespace, Secret
-from captfctl.model.kinds import CLUSTER
+from captfctl.model.kinds import CLUSTER, MACHINE, MACHINE_POOL, Kind
 from captfctl.model.meta import ObjectMeta
 from captfctl.model.resources import (
     CLUSTERS,
@@ -25,7 +25,7 @@ from captfctl.model.resources import (
     TERRAFORM_CLUSTER_IDENTITIES,
     TERRAFORM_CLUSTERS,
 )
-from captfctl.model.terraform import ClusterDrift, TerraformCluster
+from captfctl.model.terraform import ClusterDrift, TerraformCluster, TerraformObject
 from captfctl.reconcile import (
     Env,
     NoRecorder,
@@ -41,6 +41,7 @@ from tests.simulation.caches import FOLLOWED, LaggingCache
 from tests.simulation.course import Broken, Course
 from tests.simulation.faulty import FaultyDoor, Killed
 from tests.simulation.runs import Runs
+from tests.simulation.workers import OWN, Workers
 from tests.support.cluster_world import (
     RUNNER_IMAGE,
     CountingMetrics,
@@ -68,7 +69,8 @@ class Manager:
 
 
 class Simulation(Course):
-    """`objects` clusters, each in its own namespace, and `managers` that all think they lead."""
+    """`objects` clusters, each in its own namespace, a machine and a pool of the first of them, and
+    `managers` that all think they lead."""
 
     def __init__(self, seed: int, *, steps: int = 150, objects: int = 2, managers: int = 2) -> None:
         super().__init__(seed, steps)
@@ -76,7 +78,10 @@ class Simulation(Course):
         store = EmbeddedStore.in_memory(self.clock, chance=random.Random(seed))
         self.door = store.door()
         self.runs = Runs(self.door, self.clock, self.rng)
-        self.keys: list[Key] = [(f"team-{n}", f"c-{n}") for n in range(objects)]
+        clusters = [(f"team-{n}", f"c-{n}") for n in range(objects)]
+        self.kinds: dict[Key, Kind] = dict.fromkeys(clusters, CLUSTER)
+        self.kinds |= {("team-0", "m-0"): MACHINE, ("team-0", "p-0"): MACHINE_POOL}
+        self.keys: list[Key] = list(self.kinds)
         self.deleted: set[Key] = set()
         self.applied: set[Key] = set()
         self._populate()
@@ -94,12 +99,16 @@ class Simulation(Course):
         self._create(TERRAFORM_CLUSTER_IDENTITIES, identity())
         looked_at = {"status": {"secretVersion": "1"}}  # by the identity's controller
         self.door.patch(TERRAFORM_CLUSTER_IDENTITIES, "cloud", "", looked_at, subresource="status")
-        for namespace, name in self.keys:
+        for namespace, name in [key for key in self.keys if self.kinds[key] is CLUSTER]:
             self._create(NAMESPACES, Namespace(metadata=ObjectMeta(name=namespace)))
             owner = cluster(name, namespace)
             owner = self._create(CLUSTERS, owner)
             drift = ClusterDrift(interval_seconds=self.rng.choice([0, 600, 1800]))
             self._create(TERRAFORM_CLUSTERS, terraform_cluster(owner, drift=drift))
+
+        self.workers = Workers(self.door, self.rng)
+        for key, kind in self.kinds.items():
+            self.workers.create(kind, *key, cluster="c-0")
 
     def _create(self, resource, obj):
         obj.api_version, obj.kind = resource.api_version, resource.kind
@@ -155,7 +164,7 @@ class Simulation(Course):
         manager.busy.add(key)
         manager.due.pop(key, None)
         try:
-            result = reconcile(CLUSTER, key, manager.env)
+            result = reconcile(self.kinds[key], key, manager.env)
         except Killed:
             self._restart(manager, "killed")
             return
@@ -183,13 +192,14 @@ class Simulation(Course):
 
     def _progress(self) -> None:
         self.runs.progress(faults=self.faults)
+        self.workers.play_cluster_api()
         while self.runs.told:
             self.tell(self.runs.told.pop(0))
         self._collect()
 
     def _collect(self) -> None:
         """The garbage collector takes an object's Jobs when it is gone."""
-        alive = {obj.metadata.uid for obj in self.door.list(TERRAFORM_CLUSTERS).items}
+        alive = {o.metadata.uid for r in OWN.values() for o in self.door.list(r).items}
         for job in self.door.list(JOBS).items:
             owner = job.metadata.controller
             if owner is not None and owner.uid not in alive:
@@ -203,7 +213,9 @@ class Simulation(Course):
             return
         what = self.rng.choices(["variables", "pause", "note", "delete"], [6, 3, 3, 1])[0]
         try:
-            if what == "variables":
+            if what == "variables" and self.kinds[key] is not CLUSTER:
+                self.workers.rotate(*key)
+            elif what == "variables":
                 region = self.rng.choice(["eu-1", "eu-2", "eu-3"])
                 self._edit(key, lambda obj: _set_region(obj, region))
             elif what == "pause":
@@ -212,19 +224,31 @@ class Simulation(Course):
                 note = str(self.rng.random())
                 self._edit(key, lambda obj: obj.metadata.annotations.update({"x.com/n": note}))
             else:
-                self.deleted.add(key)
-                self.door.delete(TERRAFORM_CLUSTERS, key[1], key[0])
+                self._delete(key)
         except (Conflict, NotFound):
             return
         self.tell(f"somebody: {what} of {key[1]}")
 
     def _edit(self, key: Key, change) -> None:
-        obj = self.door.get(TERRAFORM_CLUSTERS, key[1], key[0])
+        resource = OWN[self.kinds[key]]
+        obj = self.door.get(resource, key[1], key[0])
         change(obj)
-        self.door.update(TERRAFORM_CLUSTERS, obj)
+        self.door.update(resource, obj)
+
+    def _delete(self, key: Key) -> None:
+        """As Cluster API does: with a cluster go all that belongs to it."""
+        self.deleted.add(key)
+        self.door.delete(OWN[self.kinds[key]], key[1], key[0])
+        if self.kinds[key] is CLUSTER:
+            for other in self.keys:
+                if other[0] == key[0] and other not in self.deleted:
+                    self._delete(other)
+
+    def _suffix(self, key: Key) -> str:
+        return names.state_suffix(self.kinds[key].name, *key)
 
     def _pause(self, key: Key, paused: bool) -> None:
-        owner = self.door.get(CLUSTERS, key[1], key[0])
+        owner = self.door.get(CLUSTERS, f"c-{key[1][2:]}", key[0])
         owner.spec.paused = paused
         self.door.update(CLUSTERS, owner)
 
@@ -238,7 +262,7 @@ class Simulation(Course):
             return
         attempt = self.door.get(SECRETS, names.attempt_record(obj.kind, key[1]), key[0])
         job = attempt.metadata.annotations.get(keys.INTERRUPTED_APPLY, "")
-        suffix = names.state_suffix("TerraformCluster", *key)
+        suffix = self._suffix(key)
         if job and suffix not in self.runs.infrastructure.exists:
             self.tell(f"somebody: vouches for {job}")
             mark = {keys.CONFIRM_NO_RESOURCES: job}
@@ -252,6 +276,7 @@ class Simulation(Course):
             if not job.status.conditions and job.metadata.controller is not None:
                 running.setdefault(job.metadata.controller.uid, []).append(job.metadata.name)
                 self._check_apply(job)
+        self.workers.check()
         for jobs in running.values():
             if len(jobs) > 1:
                 raise Broken(f"several live Jobs of one object: {jobs}")
@@ -264,9 +289,8 @@ class Simulation(Course):
         """A state that was lost is never followed by a plain apply."""
         if job.metadata.labels[keys.OP] != "apply":
             return
-        suffix = names.state_suffix(
-            "TerraformCluster", job.metadata.namespace, job.metadata.controller.name
-        )
+        owner = job.metadata.controller
+        suffix = names.state_suffix(owner.kind, job.metadata.namespace, owner.name)
         if suffix not in self.runs.infrastructure.exists:
             return
         with contextlib.suppress(NotFound):
@@ -275,13 +299,13 @@ class Simulation(Course):
         raise Broken(f"{job.metadata.name} applies although the state of what exists is gone")
 
     def _check_gone(self, key: Key) -> None:
-        suffix = names.state_suffix("TerraformCluster", *key)
+        suffix = self._suffix(key)
         if self._object(key) is None and suffix in self.runs.infrastructure.exists:
             raise Broken(f"{key[1]} is gone and its infrastructure is still there")
 
-    def _object(self, key: Key) -> TerraformCluster | None:
+    def _object(self, key: Key) -> TerraformObject | None:
         try:
-            return self.door.get(TERRAFORM_CLUSTERS, key[1], key[0])
+            return self.door.get(OWN[self.kinds[key]], key[1], key[0])
         except NotFound:
             return None
 
@@ -330,7 +354,7 @@ class Simulation(Course):
         """Why the object is not where a run without faults would have brought it."""
         namespace, name = key
         obj = self._object(key)
-        suffix = names.state_suffix("TerraformCluster", *key)
+        suffix = self._suffix(key)
         exists = self.runs.infrastructure.exists
         # One that was taken for a Job nobody wants any more stays, but anybody may take it.
         judge = Leases(self.door, DoorJobs(self.door), self.clock)
@@ -351,19 +375,27 @@ class Simulation(Course):
             found = find(obj.status.conditions, kind)
             if found is None or found.status != "True":
                 left.append(f"{name}: {_shown(obj)}")
-        region = msgspec.json.decode(bytes(obj.spec.variables))["region"]
+        region = self._wanted(key, obj)
         if exists.get(suffix) != region:
             left.append(f"{name}: {exists.get(suffix)} exists, {region} is wanted")
         if keys.BLOCK_MOVE in obj.metadata.annotations or obj.status.active_job is not None:
             left.append(f"{name}: a Job is still shown")
         return left
 
+    def _wanted(self, key: Key, obj: TerraformObject) -> str:
+        """What the infrastructure is to be made for: never another thing for a machine."""
+        if self.kinds[key] is CLUSTER:
+            return str(msgspec.json.decode(bytes(obj.spec.variables))["region"])
+        if self.kinds[key] is MACHINE:
+            return self.runs.infrastructure.exists.get(self._suffix(key), "")
+        return self.workers.bootstrap(*key)
+
 
 def _set_region(obj: TerraformCluster, region: str) -> None:
     obj.spec.variables = msgspec.Raw(msgspec.json.encode({"region": region}))
 
 
-def _shown(obj: TerraformCluster) -> str:
+def _shown(obj: TerraformObject) -> str:
     wanted = ("Ready", "StateReadable", "ApplyJobSucceeded", "InputsApplied", "Deleting")
     found = [c for c in obj.status.conditions if c.type in wanted]
     return "; ".join(f"{c.type} {c.status}/{c.reason}" for c in found)
