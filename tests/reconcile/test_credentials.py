@@ -533,3 +533,44 @@ def test_a_refused_right_is_shown_and_fails_the_pass(world: World):
         world.run(world.env(door))
     assert world.reason("RunnerRBACReady") == "False/RBACFailed"
     assert world.jobs() == []
+
+
+@pytest.mark.parametrize(
+    "what", ["its content", "its label", "its mark", "its users", "its existence"]
+)
+def test_a_copy_is_brought_up_to_date_when_its_metadata_shows_that_it_is_not(
+    ready: World, what: str
+):
+    copy = ready.secret(MIRROR)
+    if what == "its content":
+        source = ready.door.get(SECRETS, "cloud", "captf-system")
+        source.data["TOKEN"] = b"another"
+        ready.door.update(SECRETS, source)
+    elif what == "its label":
+        del copy.metadata.labels[keys.MANAGED]
+        ready.door.update(SECRETS, copy)
+    elif what == "its mark":
+        copy.metadata.annotations[keys.SOURCE_HASH] = "outdated"
+        ready.door.update(SECRETS, copy)
+    elif what == "its users":
+        copy.metadata.owner_references = []
+        ready.door.update(SECRETS, copy)
+    else:
+        ready.door.delete(SECRETS, MIRROR, NAMESPACE)
+    ready.edit(variables('{"region":"eu-2"}'))
+    ready.run()
+    found, source = ready.secret(MIRROR), ready.door.get(SECRETS, "cloud", "captf-system")
+    assert found.data == source.data
+    assert found.metadata.labels[keys.MANAGED] == keys.TRUE
+    assert found.metadata.annotations[keys.SOURCE_HASH] == mirror.source_hash(source.data)
+    assert [ref.uid for ref in found.metadata.owner_references] == [ready.obj.metadata.uid]
+
+
+def test_a_copy_that_is_up_to_date_is_not_read(ready: World):
+    def unread(resource, name, *args, **options):
+        assert name != MIRROR, "the copy is read"
+        return ready.door.get(resource, name, *args, **options)
+
+    ready.edit(variables('{"region":"eu-2"}'))
+    ready.run(ready.env(Overridden(ready.writes, get={"secrets": unread})))
+    assert len(ready.running()) == 1

@@ -196,3 +196,34 @@ def test_a_mirror_is_looked_at_after_the_identity_that_allows_it(ready: World):
     env = ready.env(door=door)
     ready.run(env)
     assert ready.secret(names.credentials_mirror("cloud")) is not None
+
+
+class Reads:
+    """The requests of a door up to the creation of a Job."""
+
+    def __init__(self, door: Any) -> None:
+        self._door = door
+        self.seen: list[tuple[str, str, str]] = []
+        self.over = False
+
+    def __getattr__(self, method: str) -> Any:
+        call = getattr(self._door, method)
+
+        def noted(resource: Any, *args: Any, **options: Any) -> Any:
+            if not self.over:
+                name = args[0] if args and isinstance(args[0], str) else ""
+                self.seen.append((method, resource.plural, name))
+            self.over = self.over or (method, resource.plural) == ("create", "jobs")
+            return call(resource, *args, **options)
+
+        return noted
+
+
+def test_a_start_asks_for_nothing_twice_and_for_little(ready: World):
+    ready.edit(variables('{"region":"eu-2"}'))
+    door = Reads(ready.door)
+    ready.run(ready.env(door))
+    assert len(ready.running()) == 1
+    asked = [request for request in door.seen if request[0] in ("get", "list")]
+    assert len(asked) == len(set(asked))
+    assert len(door.seen) <= 13

@@ -1,23 +1,25 @@
 """Starting and adopting (runs.md: Starting a Job)."""
 
 import threading
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from captfctl.cluster.errors import Forbidden, Invalid, TooManyRequests, Unavailable
 from captfctl.model import core, keys, names
-from captfctl.model.meta import ObjectMeta
+from captfctl.model.meta import ObjectMeta, PartialObject
 from captfctl.model.ops import Op
 from captfctl.model.owner import Owner
 from captfctl.model.resources import JOBS, LEASES, SECRETS
 from captfctl.runs.leases import Leases
 from captfctl.runs.start import Deferred, Started, Starter
+from captfctl.terraform.job.work import TerraformWork
 from captfctl.terraform.state.plan_key import ensure_plan_key
 from captfctl.terraform.state.records import read_records
 from tests.support.clock import FakeClock
 from tests.support.faults import WRITES, HookedDoor, failing, losing_answers
-from tests.support.runs import FILES, IMAGE, NAMESPACE, World, fixed_bytes, run_spec
+from tests.support.runs import FILES, IMAGE, NAMESPACE, RUNNER, World, fixed_bytes, run_spec
 
 
 def may_start() -> str:
@@ -50,6 +52,49 @@ def test_start_leaves_everything_the_run_needs():
     assert (attempt.job, attempt.inputs_hash, attempt.image) == (run.name, "h2:abc", IMAGE)
     assert attempt.files == FILES
     assert world.exists(SECRETS, "captf-plankey-c-prod")
+
+
+@pytest.mark.parametrize(("seconds", "reads"), [(0.9, 0), (1.1, 1)])
+def test_a_lease_written_a_moment_before_is_not_read_again(seconds, reads):
+    world = World()
+    run = world.run()
+    begun = world.clock.monotonic()
+    world.acquire(run)
+    seen = []
+
+    def note(method: str, resource: Any) -> None:
+        if (method, resource) == ("get", LEASES):
+            seen.append(resource)
+
+    door = HookedDoor(world.door, before=note)
+    starter = Starter(door, Leases(door, world.reader, world.clock), world.slots(), world.clock)
+    world.clock.advance(seconds)
+    work = world.work(replace(run, state_lock_version="none"), door)
+    assert isinstance(starter.start(run.run, work, may_start, leased_at=begun), Started)
+    assert len(seen) == reads
+
+
+def test_the_locks_version_of_the_pass_is_the_one_from_before_the_run():
+    """Somebody took the lock meanwhile: the Job tells of the lock as it was before that."""
+    world = World()
+    run = replace(world.run(), state_lock_version="17")
+    world.acquire(run)
+    start(world, run)
+    job = world.door.get(JOBS, run.name, NAMESPACE)
+    assert job.metadata.annotations[keys.STATE_LOCK_VERSION] == "17"
+
+
+@pytest.mark.parametrize("whose", ["its own", "an earlier object's", "nobody's"])
+def test_a_cached_plan_key_counts_only_as_the_objects_own(whose):
+    world = World()
+    run = world.run()
+    world.acquire(run)
+    uid = {"its own": run.owner.uid, "an earlier object's": "uid-before", "nobody's": ""}[whose]
+    reference = replace(run.owner, uid=uid).owner_reference()
+    cached = PartialObject(metadata=ObjectMeta(owner_references=[reference] if uid else []))
+    work = TerraformWork(world.door, run, RUNNER, fixed_bytes, lambda *_: cached)
+    assert isinstance(world.starter.start(run.run, work, may_start), Started)
+    assert world.exists(SECRETS, "captf-plankey-c-prod") is (whose != "its own")
 
 
 def test_only_an_apply_writes_the_attempt_record():
