@@ -29,11 +29,6 @@ class Role(StrEnum):
         """The kind whose image holds a module of this role."""
         return _BY_ROLE[self].name
 
-    @classmethod
-    def of_kind(cls, kind: str) -> "Role":
-        """Raises `KeyError` for a kind that has no module."""
-        return KINDS[kind].role
-
 
 @dataclass(frozen=True, slots=True)
 class Kind:
