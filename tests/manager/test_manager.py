@@ -22,6 +22,7 @@ from captfctl.model.identity import TerraformClusterIdentity
 from captfctl.model.meta import ObjectMeta
 from captfctl.model.owner import Owner
 from captfctl.model.resources import (
+    CLUSTERS,
     EVENTS,
     JOBS,
     LEASES,
@@ -33,7 +34,15 @@ from captfctl.model.resources import (
 from captfctl.model.terraform import IdentityKind, IdentityRef
 from captfctl.reconcile import mirror
 from tests.support.clock import eventually
-from tests.support.cluster_world import NAME, NAMESPACE, RUNNER_IMAGE, World, variables
+from tests.support.cluster_world import (
+    NAME,
+    NAMESPACE,
+    RUNNER_IMAGE,
+    World,
+    cluster,
+    terraform_cluster,
+    variables,
+)
 from tests.support.faults import HookedDoor
 
 SETTINGS = ManagerSettings(runner_image=RUNNER_IMAGE, health_addr="", diagnostics_address="")
@@ -108,6 +117,17 @@ def test_a_cluster_becomes_ready_and_goes_again(world: World, start):
     run_one(world)
     eventually(lambda: world.gone, "the end of the deletion")
     eventually(lambda: world.leases() == [], "the release of the leases")
+
+
+def test_a_slot_that_gets_free_is_taken_at_once_and_never_by_two(world: World, start):
+    for number in range(3):
+        owner = world.create(CLUSTERS, cluster(f"c-{number}"))
+        world.create(TERRAFORM_CLUSTERS, terraform_cluster(owner))
+    start(replace(SETTINGS, max_active_jobs=1))
+    for _ in range(4):
+        run_one(world)
+    owners = [job.metadata.labels[keys.OWNER_NAME] for job in world.jobs()]
+    assert sorted(owners) == sorted([NAME, "c-0", "c-1", "c-2"])
 
 
 def test_two_managers_at_once_run_one_job(world: World, start):
