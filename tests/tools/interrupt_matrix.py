@@ -51,6 +51,7 @@ BY_NAME = {str(outage): outage for outage in OUTAGES}
 WAYS = (*STOPS, *BY_NAME)
 POD = "interrupted-apply-pod"
 RESOURCES = 5
+PLANNED = "--guard-deletes"  # so that there is a plan whose end can be struck
 PATIENCE = 150.0
 LOCK_INFO = "app.terraform.io/lock-info"
 
@@ -131,7 +132,7 @@ class Site:
         """Start an apply in a pod of its own: here, with a host name of its own."""
         paths = [f"--{name}={self.place / name}" for name in ("module", "config", "result")]
         flags = [*paths, f"--workdir={self.work}", f"--bin={self._runtime}", "--stop-timeout=20s"]
-        run = ["run", "--op=apply", "--guard-deletes", *flags, *self._backend]
+        run = ["run", "--op=apply", *flags, *self._backend]
         command = [sys.executable, "-m", "runner", *run]
         named = f'hostname {POD} && exec "$@"'
         with (self.place / "log").open("ab") as log:
@@ -257,7 +258,7 @@ def _outage(site: Site, outage: Outage, proxy: FaultProxy, tally: Tally) -> None
     """One round in which the run itself lives."""
     disk = small_disk(site.work) if outage.full_disk else contextlib.nullcontext()
     with disk:
-        process = site.start()
+        process = site.start(PLANNED)
 
         def running() -> str:
             return next((_command(pid) for pid in _children(process.pid)), "between steps")
@@ -278,7 +279,7 @@ def _outage(site: Site, outage: Outage, proxy: FaultProxy, tally: Tally) -> None
         tally.lock["free"] += 1
         with contextlib.suppress(OSError):
             (site.work / "filler").unlink()
-        if site.start().wait(PATIENCE) != 0:
+        if site.start(PLANNED).wait(PATIENCE) != 0:
             raise RoundError(f"the next apply failed: {site.result.read_text()}")
     _converged(site)
     if len(site.created) != RESOURCES:
