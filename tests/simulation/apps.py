@@ -2,7 +2,7 @@
 server that is away, managers that are killed between writes."""
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from captfctl.cluster.errors import ApiError
 from captfctl.embedded.store import EmbeddedStore
@@ -32,6 +32,7 @@ class Manager:
     name: str
     passes: Passes
     cache: LaggingCache
+    busy: set[str] = field(default_factory=set)
 
 
 class AppSimulation(Course):
@@ -85,21 +86,27 @@ class AppSimulation(Course):
             pass  # every app is looked at anyway
 
     def _some_pass(self, manager: Manager) -> None:
-        self._pass(manager, self.rng.choice(self.apps))
+        free = [app for app in self.apps if app.name not in manager.busy]
+        if free:
+            self._pass(manager, self.rng.choice(free))
 
     def _pass(self, manager: Manager, app: App) -> None:
         wish = self._wish(app)
+        manager.busy.add(app.name)
         try:
             manager.passes.look_at(app, wish["text"], wish["operation"])
         except Killed:
             self._restart(manager, "killed")
         except ApiError as problem:
             self.tell(f"{manager.name}: pass of {app.name} failed: {problem}")
+        finally:
+            manager.busy.discard(app.name)
 
     def _restart(self, manager: Manager, why: str) -> None:
         self.tell(f"{manager.name}: {why}")
         fresh = self._manager(manager.name)
         manager.passes, manager.cache = fresh.passes, fresh.cache
+        manager.busy.clear()
         self._see(manager)
 
     def _progress(self) -> None:
