@@ -49,6 +49,7 @@ class Permission:
 
 
 OBJECTS = ("terraformclusters", "terraformmachines", "terraformmachinepools")
+TEMPLATES = ("terraformclustertemplates", "terraformmachinetemplates")
 IDENTITIES = ("terraformclusteridentities",)
 
 MANAGER = (
@@ -173,8 +174,12 @@ RUNNER = (
 # Only for a scraper that is given this role; a non-resource rule has no group.
 METRICS_RULES = [PolicyRule(non_resource_urls=["/metrics"], verbs=["get"])]
 
-VIEWER = (Permission(INFRASTRUCTURE, (*OBJECTS, *IDENTITIES), READ, "looking"),)
-EDITOR = (Permission(INFRASTRUCTURE, OBJECTS, ("create", "update", "patch", "delete"), "changing"),)
+VIEWER = (Permission(INFRASTRUCTURE, (*OBJECTS, *TEMPLATES, *IDENTITIES), READ, "looking"),)
+EDITOR = (
+    Permission(
+        INFRASTRUCTURE, (*OBJECTS, *TEMPLATES), ("create", "update", "patch", "delete"), "changing"
+    ),
+)
 
 
 def cluster_role(name: str, permissions: tuple[Permission, ...], **labels: str) -> Role:

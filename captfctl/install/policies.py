@@ -10,27 +10,29 @@ message expression cannot use a variable that asks the authorizer. A further kin
 of `POLICIES`.
 """
 
+from typing import Any
+
+from captfctl.install.job_rules import job_policies, job_policy_rules
 from captfctl.install.policy_parts import (
-    Helper,
     Policy,
     Rule,
     Validation,
     changed,
     has,
-    problem,
     text,
     texts,
 )
 from captfctl.model.interface import input_names
-from captfctl.model.job_policy import (
-    DEADLINE_SECONDS,
-    LOCK_TIMEOUT_SECONDS,
-    RESERVED_ENV,
-    RESERVED_ENV_PREFIXES,
-)
 from captfctl.model.kinds import Role
-from captfctl.model.resource import Document
-from captfctl.model.resources import TERRAFORM_CLUSTER_IDENTITIES, TERRAFORM_CLUSTERS
+from captfctl.model.resource import Document, Resource
+from captfctl.model.resources import (
+    TERRAFORM_CLUSTER_IDENTITIES,
+    TERRAFORM_CLUSTER_TEMPLATES,
+    TERRAFORM_CLUSTERS,
+    TERRAFORM_MACHINE_POOLS,
+    TERRAFORM_MACHINE_TEMPLATES,
+    TERRAFORM_MACHINES,
+)
 from captfctl.model.variable_names import (
     IDENTIFIER,
     META_ARGUMENTS,
@@ -90,193 +92,6 @@ def _variables(path: str, role: Role) -> Rule:
     )
 
 
-_JOB_POLICIES = ("spec.jobs", "spec.defaults.jobs")
-_CONTEXTS = ("securityContext", "podSecurityContext")
-
-
-def _collected(path: str, field: str, item: str, *, among: str = "") -> str:
-    """CEL: a list with `item`, or with one for each of `among`, where the policy at `path` is one
-    to be asked about and has `field`."""
-    asked = f"variables.jobPolicies.exists(p, p.path == {text(path)})"
-    there = has(f"object.{path}", field)
-    found = f"{among}.map(i, {item})" if among else f"[{item}]"
-    return f"({asked} && {there} ? {found} : [])"
-
-
-def _at(path: str, name: str, value: str) -> str:
-    """CEL: `value` under `name`, and where it stands."""
-    # The values of one map must have one type, and what an object holds has none.
-    return f"{{'path': dyn({text(path)}), '{name}': {value}}}"
-
-
-def _job_policies() -> tuple[Helper, ...]:
-    """Every Job policy of an object, and of it what has rules.
-
-    Rescue is never locked out: none is asked about while the object is being deleted.
-    """
-    policies = [
-        f"({changed(path)} ? [{_at(path, 'policy', f'object.{path}')}] : [])"
-        for path in _JOB_POLICIES
-    ]
-    environment = [
-        _collected(
-            path,
-            "env",
-            _at(f"{path}.env", "name", "i.name"),
-            among=f"object.{path}.env",
-        )
-        for path in _JOB_POLICIES
-    ]
-    contexts = [
-        _collected(
-            path,
-            name,
-            _at(f"{path}.{name}", "context", f"object.{path}.{name}"),
-        )
-        for path in _JOB_POLICIES
-        for name in _CONTEXTS
-    ]
-    return (
-        Helper(
-            name="jobPolicies",
-            expression=f"has(object.metadata.deletionTimestamp) ? [] : {' + '.join(policies)}",
-        ),
-        Helper(name="environment", expression=" + ".join(environment)),
-        Helper(name="securityContexts", expression=" + ".join(contexts)),
-        Helper(name="sysctls", expression=" + ".join(_sysctls_of(p) for p in _JOB_POLICIES)),
-    )
-
-
-def _sysctls_of(path: str) -> str:
-    field = "podSecurityContext.sysctls"
-    root = f"object.{path}.{field}"
-    item = _at(f"{path}.{field}", "sysctl", "i")
-    among = f"(type({root}) == list ? {root} : [])"
-    return _collected(path, field, item, among=among)
-
-
-def _job_policy_rules() -> tuple[Rule, ...]:
-    return (*_times(), _environment(), _security_contexts(), _sysctls())
-
-
-def _times() -> tuple[Rule, ...]:
-    """A Job must not end while it still waits for the state lock."""
-    deadline, lock = "activeDeadlineSeconds", "lockTimeoutSeconds"
-    set_deadline, set_lock = f"has(item.policy.{deadline})", f"has(item.policy.{lock})"
-    limit = f"({set_deadline} ? item.policy.{deadline} : {DEADLINE_SECONDS})"
-    return (
-        Rule(
-            name="deadlines",
-            items=(
-                f"variables.jobPolicies.filter(item, {set_deadline} && !{set_lock} && "
-                f"item.policy.{deadline} <= {LOCK_TIMEOUT_SECONDS})"
-            ),
-            field=f"item.path + '.{deadline}'",
-            message=text(
-                f"must be more than the default lock timeout of {LOCK_TIMEOUT_SECONDS} seconds, "
-                f"or set a shorter {lock}, too"
-            ),
-        ),
-        Rule(
-            name="lockTimeouts",
-            items=(
-                f"variables.jobPolicies.filter(item, {set_lock} && item.policy.{lock} >= {limit})"
-            ),
-            field=f"item.path + '.{lock}'",
-            message=(
-                f"'must be less than ' + ({set_deadline} ? '{deadline}' : 'the default deadline')"
-                f" + ' (' + string({limit}) + ' seconds)'"
-            ),
-        ),
-    )
-
-
-def _environment() -> Rule:
-    begins = " || ".join(f"item.name.startsWith({text(p)})" for p in RESERVED_ENV_PREFIXES)
-    exactly = f"item.name in {texts(sorted(RESERVED_ENV))}"
-    names, beginnings = ", ".join(sorted(RESERVED_ENV)), ", ".join(RESERVED_ENV_PREFIXES)
-    return Rule(
-        name="reservedEnvironment",
-        items=f"variables.environment.filter(item, {begins} || {exactly})",
-        field="item.path + '[name=\"' + item.name + '\"].name'",
-        message=text(
-            f"is reserved for the Job itself, as {names} and all names that begin with one of "
-            f"{beginnings}"
-        ),
-    )
-
-
-# Fields of a security context, and what they may not be, as CEL.
-_REFUSED = (
-    ("privileged", "true"),
-    ("allowPrivilegeEscalation", "true"),
-    ("readOnlyRootFilesystem", "false"),
-    ("procMount", "'Unmasked'"),
-    ("runAsNonRoot", "false"),
-    ("runAsUser", "0"),
-    ("seccompProfile.type", "'Unconfined'"),
-    ("appArmorProfile.type", "'Unconfined'"),
-    ("windowsOptions.hostProcess", "true"),
-)
-_SELINUX_TYPES = ("container_engine_t", "container_init_t", "container_kvm_t", "container_t")
-
-
-def _security_contexts() -> Rule:
-    """A run needs no more rights than any other program: nothing may be added."""
-
-    def breaking(field: str, broken: str, message: str) -> str:
-        """`broken` is CEL about `v`, the field's value."""
-        there, dotted = has("c.context", field, free=True), f".{field}"
-        return (
-            f"variables.securityContexts.filter(c, {there} && "
-            f"[c.context.{field}].exists(v, {broken}))"
-            f".map(c, {problem(f'c.path + {text(dotted)}', text(message))})"
-        )
-
-    checks = [
-        *(breaking(field, f"v == {value}", f"{value} is not allowed") for field, value in _REFUSED),
-        breaking("capabilities.add", "v != null && v != []", "capabilities may not be added"),
-        breaking(
-            "seLinuxOptions.type",
-            f"!(v in {texts(('', *_SELINUX_TYPES))})",
-            f"must be one of {', '.join(_SELINUX_TYPES)}",
-        ),
-        breaking("seLinuxOptions.user", "v != ''", "may not be set for a Job"),
-        breaking("seLinuxOptions.role", "v != ''", "may not be set for a Job"),
-    ]
-    return Rule(
-        name="privileges", items=" + ".join(checks), field="item.field", message="item.message"
-    )
-
-
-_SYSCTLS = (
-    "kernel.shm_rmid_forced",
-    "net.ipv4.ip_local_port_range",
-    "net.ipv4.ip_local_reserved_ports",
-    "net.ipv4.ip_unprivileged_port_start",
-    "net.ipv4.ping_group_range",
-    "net.ipv4.tcp_fin_timeout",
-    "net.ipv4.tcp_keepalive_intvl",
-    "net.ipv4.tcp_keepalive_probes",
-    "net.ipv4.tcp_keepalive_time",
-    "net.ipv4.tcp_rmem",
-    "net.ipv4.tcp_syncookies",
-    "net.ipv4.tcp_wmem",
-)
-
-
-def _sysctls() -> Rule:
-    named = "type(item.sysctl) == map && has(item.sysctl.name) && type(item.sysctl.name) == string"
-    return Rule(
-        name="unsafeSysctls",
-        items=(
-            f"variables.sysctls.filter(item, !({named} && item.sysctl.name in {texts(_SYSCTLS)}))"
-        ),
-        field=f"item.path + ({named} ? '[name=\"' + item.sysctl.name + '\"].name' : '')",
-        message=text("is not one of the sysctls that a Job may set"),
-    )
-
-
 def _may_read_the_secret() -> Validation:
     """Nobody hands out credentials that they cannot read themselves."""
     ref = "object.spec.secretRef"
@@ -297,15 +112,108 @@ def _may_read_the_secret() -> Validation:
 
 _ALLOWED = "spec.allowedNamespaces"
 
-POLICIES: tuple[Policy, ...] = (
-    Policy(
-        resource=TERRAFORM_CLUSTERS.untyped(),
-        helpers=_job_policies(),
-        rules=(
-            _image("spec.source.image"),
-            _variables("spec.variables", Role.CLUSTER),
-            *_job_policy_rules(),
+
+def _fixed(path: str, message: str, *, unless: str = "false") -> Rule:
+    """What is at `path` never changes, as a JSON value: the order of keys is none of it."""
+    new, old = has("object", path), has("oldObject", path)
+    same = f"({new}) == ({old}) && (!({new}) || object.{path} == oldObject.{path})"
+    return Rule(
+        name="fixed",
+        items=f"oldObject == null || ({same}) || {unless} ? [] : [{text(path)}]",
+        field="item",
+        message=text(message),
+    )
+
+
+def _set_by_the_manager() -> Validation:
+    """An object that is created with a provider ID is restored or moved. On one that exists only
+    the manager sets it, who is known by what nobody else may do."""
+    path = "spec.providerID"
+    unchanged = (
+        f"oldObject == null || !({has('object', path)}) || ({has('oldObject', path)} && "
+        f"object.{path} == oldObject.{path})"
+    )
+    asked = (
+        f"authorizer.group({text(TERRAFORM_MACHINES.group)})"
+        f".resource({text(TERRAFORM_MACHINES.plural)}).subresource('status')"
+        ".namespace(object.metadata.namespace).check('patch').allowed()"
+    )
+    return Validation(
+        expression=f"{unchanged} || {asked}",
+        message=(
+            f"'{path}: is set by the manager, from the output of the module, not by user \"' + "
+            "request.userInfo.username + '\"'"
         ),
+        otherwise=f"{path}: is set by the manager, from the output of the module",
+    )
+
+
+def _made_by_the_module(path: str) -> Rule:
+    return Rule(
+        name="providerID",
+        items=f"{changed(path)} ? [{text(path)}] : []",
+        field="item",
+        message=text("must not be set: each machine gets one of its own"),
+    )
+
+
+def _of(
+    resource: Resource[Any],
+    role: Role,
+    *further: Rule,
+    spec: str = "spec",
+    validations: tuple[Validation, ...] = (),
+) -> Policy:
+    """The policy of a kind that holds, at `spec`, what a module of `role` is run with."""
+    jobs = [f"{spec}.jobs"]
+    if role is Role.CLUSTER:
+        jobs.append(f"{spec}.defaults.jobs")
+    return Policy(
+        resource=resource.untyped(),
+        helpers=job_policies(*jobs),
+        rules=(
+            _image(f"{spec}.source.image"),
+            _variables(f"{spec}.variables", role),
+            *job_policy_rules(),
+            *further,
+        ),
+        validations=validations,
+    )
+
+
+_TEMPLATE = "spec.template.spec"
+_TOPOLOGY_DRY_RUN = "topology.cluster.x-k8s.io/dry-run"
+# A ClusterClass asks in this way what would become of a template that it changes.
+_ONLY_ASKED = (
+    f"(request.dryRun && has(object.metadata.annotations) && "
+    f"{text(_TOPOLOGY_DRY_RUN)} in object.metadata.annotations)"
+)
+
+
+def _template(resource: Resource[Any], role: Role, *further: Rule) -> Policy:
+    fixed = _fixed(
+        _TEMPLATE,
+        f"is immutable: create another {resource.kind} with the changed spec",
+        unless=_ONLY_ASKED,
+    )
+    return _of(resource, role, fixed, *further, spec=_TEMPLATE)
+
+
+POLICIES: tuple[Policy, ...] = (
+    _of(TERRAFORM_CLUSTERS, Role.CLUSTER),
+    _of(
+        TERRAFORM_MACHINES,
+        Role.MACHINE,
+        _fixed(
+            "spec.variables",
+            "is immutable: create another machine with the changed variables",
+        ),
+        validations=(_set_by_the_manager(),),
+    ),
+    _of(TERRAFORM_MACHINE_POOLS, Role.MACHINE_POOL),
+    _template(TERRAFORM_CLUSTER_TEMPLATES, Role.CLUSTER),
+    _template(
+        TERRAFORM_MACHINE_TEMPLATES, Role.MACHINE, _made_by_the_module(f"{_TEMPLATE}.providerID")
     ),
     Policy(
         resource=TERRAFORM_CLUSTER_IDENTITIES.untyped(),

@@ -20,7 +20,7 @@ from captfctl.model.identity import TerraformClusterIdentity
 from captfctl.model.meta import Condition
 from captfctl.model.names import credentials_mirror
 from captfctl.model.reasons import IdentityReady
-from captfctl.model.resources import SECRETS, TERRAFORM_CLUSTER_IDENTITIES, TERRAFORM_CLUSTERS
+from captfctl.model.resources import SECRETS, TERRAFORM_CLUSTER_IDENTITIES
 from captfctl.reconcile import Recorder, local_secret
 from captfctl.reconcile.identity import missing_keys
 from captfctl.reconcile.patch import document, merge_patch
@@ -47,10 +47,11 @@ class IdentityReconciler:
         secret = self._caches.local_secrets.get(*key)
         namespace, name = key
         wanted = f"{namespace}/{name}"
-        if secret is None or self._caches.clusters.keys_by_index(BY_LOCAL_SECRET, wanted):
+        own = self._caches.own.values()
+        if secret is None or any(kind.keys_by_index(BY_LOCAL_SECRET, wanted) for kind in own):
             return Result()
         # Another manager may serve some of the namespace's objects, and the cache may be late.
-        users = self._door.list(TERRAFORM_CLUSTERS, namespace).items
+        users = (user for kind in own for user in self._door.list(kind.resource, namespace).items)
         if not any(wanted in local_secrets(user) for user in users):
             local_secret.release(self._door, secret)
         return Result(CHECK_SECONDS)
@@ -76,7 +77,9 @@ class IdentityReconciler:
 
     def _check(self, identity: TerraformClusterIdentity, conditions: Conditions) -> Condition:
         if identity.deleting:
-            return conditions.set_reason(IdentityReady.IN_USE, self._users(identity))
+            return conditions.set_reason(
+                IdentityReady.IN_USE, self._told_users(identity.metadata.name)
+            )
         ref = identity.spec.secret_ref
         secret = find(self._door, SECRETS, ref.namespace, ref.name) if ref else None
         identity.status.secret_version = secret.metadata.resource_version if secret else ""
@@ -125,20 +128,33 @@ class IdentityReconciler:
             )
         return None if identity.deleting and not used else identity
 
-    def _users(self, identity: TerraformClusterIdentity) -> str:
+    def _told_users(self, name: str) -> str:
         """The objects that keep the identity, as far as this manager knows them."""
-        name = identity.metadata.name
-        users = sorted(self._caches.clusters.keys_by_index(BY_IDENTITY, name))
-        listed = ", ".join(f"{namespace}/{user}" for namespace, user in users[:_USERS_TOLD])
+        users = sorted(self._users(name))
+        listed = ", ".join(f"{kind} {space}/{user}" for kind, space, user in users[:_USERS_TOLD])
         more = len(users) - _USERS_TOLD
         told = f"{listed} and {more} more" if more > 0 else listed
-        return f"being deleted; used by TerraformCluster {told}" if told else "being deleted"
+        return f"being deleted; used by {told}" if told else "being deleted"
+
+    def _users(self, name: str) -> set[tuple[str, str, str]]:
+        """Kind, namespace and name of those that name the identity, and of those that own a copy
+        of it: they may inherit it."""
+        named = {
+            (kind, *key)
+            for kind, own in self._caches.own.items()
+            for key in own.keys_by_index(BY_IDENTITY, name)
+        }
+        owners = {
+            (ref.kind, copy.metadata.namespace, ref.name)
+            for copy in self._caches.secrets.by_index(BY_COPY, name)
+            for ref in copy.metadata.owner_references
+            if ref.kind in self._caches.own
+        }
+        return named | owners
 
     def _namespaces(self, name: str) -> list[str]:
         """Where a copy of ours exists and an object uses the identity."""
-        users = {
-            namespace for namespace, _ in self._caches.clusters.keys_by_index(BY_IDENTITY, name)
-        }
+        users = {namespace for _, namespace, _ in self._users(name)}
         mirror = credentials_mirror(name)
         found = [namespace for namespace in users if self._has_mirror(namespace, mirror, name)]
         return sorted(found)[:NAMESPACES_MAX]

@@ -12,8 +12,10 @@ import msgspec
 from captfctl.model.resource import Document, Resource
 from captfctl.model.resources import (
     TERRAFORM_CLUSTER_IDENTITIES,
+    TERRAFORM_CLUSTER_TEMPLATES,
     TERRAFORM_CLUSTERS,
     TERRAFORM_MACHINE_POOLS,
+    TERRAFORM_MACHINE_TEMPLATES,
     TERRAFORM_MACHINES,
 )
 from captfctl.model.schema import Schema, schema_of
@@ -115,6 +117,17 @@ class Definition:
 
 _LABELS = {CONTRACT_LABEL: "v1alpha1"}
 
+
+def _template(resource: Resource[Any], short_name: str) -> Definition:
+    return Definition(
+        resource=resource,
+        short_names=(short_name,),
+        labels=_LABELS,
+        columns=(Column(name="Image", path=".spec.template.spec.source.image"), AGE),
+        status=False,
+    )
+
+
 DEFINITIONS: tuple[Definition, ...] = (
     Definition(
         resource=TERRAFORM_CLUSTERS,
@@ -158,6 +171,8 @@ DEFINITIONS: tuple[Definition, ...] = (
             AGE,
         ),
     ),
+    _template(TERRAFORM_CLUSTER_TEMPLATES, "tfct"),
+    _template(TERRAFORM_MACHINE_TEMPLATES, "tfmt"),
     Definition(
         resource=TERRAFORM_CLUSTER_IDENTITIES,
         short_names=("tfci",),

@@ -1,6 +1,6 @@
 """Every resource captfctl reads or writes through a door."""
 
-from captfctl.model import capi, core, identity, kinds, machine, terraform
+from captfctl.model import capi, core, identity, kinds, machine, templates, terraform
 from captfctl.model.kinds import INFRASTRUCTURE, VERSION
 from captfctl.model.resource import Resource
 
@@ -72,3 +72,19 @@ TERRAFORM_CLUSTER_IDENTITIES = Resource(
 )
 TERRAFORM_MACHINES = kinds.MACHINE.resource(machine.TerraformMachine)
 TERRAFORM_MACHINE_POOLS = kinds.MACHINE_POOL.resource(machine.TerraformMachinePool)
+TERRAFORM_CLUSTER_TEMPLATES = Resource(
+    INFRASTRUCTURE,
+    VERSION,
+    "TerraformClusterTemplate",
+    "terraformclustertemplates",
+    True,
+    templates.TerraformClusterTemplate,
+)
+TERRAFORM_MACHINE_TEMPLATES = Resource(
+    INFRASTRUCTURE,
+    VERSION,
+    "TerraformMachineTemplate",
+    "terraformmachinetemplates",
+    True,
+    templates.TerraformMachineTemplate,
+)

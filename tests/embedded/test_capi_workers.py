@@ -10,10 +10,10 @@ from captfctl.clock import SystemClock
 from captfctl.cluster.door import Door
 from captfctl.embedded.capi import CapiStandIn, capi_crds
 from captfctl.embedded.capi.workers import MACHINE, MACHINE_POOL, WORKERS, WorkerKind
-from captfctl.model.crds import Definition, crds
+from captfctl.model.crds import crds
 from captfctl.model.keys import CLUSTER_NAME
 from captfctl.model.kinds import INFRASTRUCTURE
-from captfctl.model.resources import CLUSTERS, TERRAFORM_CLUSTERS, TERRAFORM_MACHINE_POOLS
+from captfctl.model.resources import CLUSTERS, TERRAFORM_CLUSTERS
 from tests.embedded.support import NAMESPACE, create, exists, install, new_store, running, until
 
 HOLD = "example.com/x"
@@ -25,10 +25,8 @@ KINDS = pytest.mark.parametrize("kind", WORKERS, ids=lambda kind: kind.resource.
 def door() -> Iterator[Door]:
     store = new_store()
     door = store.door()
-    known = {definition["metadata"]["name"]: definition for definition in [*crds(), *capi_crds()]}
-    pools = Definition(resource=TERRAFORM_MACHINE_POOLS).document()
-    install(door, list({pools["metadata"]["name"]: pools, **known}.values()))
-    with running(CapiStandIn(door, SystemClock(), WORKERS)):
+    install(door, [*crds(), *capi_crds()])
+    with running(CapiStandIn(door, SystemClock())):
         yield door
     store.close()
 

@@ -15,6 +15,8 @@ from captfctl.cluster.door import find as find_object
 from captfctl.cluster.errors import Ended, NotFound
 from captfctl.errors import EnvironmentFault, InputError
 from captfctl.manager import LEASE_NAME, LeadershipLost, Manager, ManagerSettings
+from captfctl.manager.caches import Caches
+from captfctl.manager.identity import IdentityReconciler
 from captfctl.model import keys, names
 from captfctl.model.conditions import find
 from captfctl.model.core import Job, Namespace, Secret
@@ -30,9 +32,10 @@ from captfctl.model.resources import (
     SECRETS,
     TERRAFORM_CLUSTER_IDENTITIES,
     TERRAFORM_CLUSTERS,
+    TERRAFORM_MACHINES,
 )
 from captfctl.model.terraform import IdentityKind, IdentityRef
-from captfctl.reconcile import mirror
+from captfctl.reconcile import NoRecorder, local_secret, mirror
 from tests.support.clock import eventually
 from tests.support.cluster_world import (
     NAME,
@@ -44,6 +47,7 @@ from tests.support.cluster_world import (
     variables,
 )
 from tests.support.faults import HookedDoor
+from tests.support.machine_world import MACHINE_NAME, MachineWorld, terraform_machine
 
 SETTINGS = ManagerSettings(runner_image=RUNNER_IMAGE, health_addr="", diagnostics_address="")
 
@@ -250,6 +254,43 @@ def test_an_identity_in_use_goes_with_its_last_user(world: World, start):
     run_one(world)
     eventually(lambda: world.gone, "the end of the deletion")
     eventually(lambda: identity_of(world) is None, "the end of the identity")
+
+
+def test_an_identity_in_use_names_the_machines_that_inherit_it(start):
+    world = MachineWorld(clock=SystemClock()).populate()
+    manager = Manager(world.door, SETTINGS, world.clock)
+    manager.start()
+    try:
+        eventually(lambda: world.obj.status.active_job is not None, "the run of the machine")
+        eventually(lambda: protected(world), "the finalizer")
+        world.door.delete(TERRAFORM_CLUSTER_IDENTITIES, "cloud")
+        user = f"TerraformMachine {NAMESPACE}/{MACHINE_NAME}"
+        eventually(lambda: identity_reason(world) == "InUse", "what keeps it")
+        eventually(lambda: user in identity_of(world).status.conditions[0].message, "the machine")
+    finally:
+        manager.stop(5)
+
+
+def test_a_secret_that_only_a_machine_names_is_kept_for_it():
+    world = MachineWorld(clock=SystemClock()).populate()
+    secret = Secret(metadata=ObjectMeta(name="own", namespace=NAMESPACE), data={"K": b"v"})
+    local_secret.keep(world.door, world.create(SECRETS, secret))
+    world.delete()
+    reference = IdentityRef(name="own", kind=IdentityKind.SECRET)
+    world.create(TERRAFORM_MACHINES, terraform_machine(world.machine, identity_ref=reference))
+    caches = Caches(world.door, SETTINGS, world.clock)
+    caches.start()
+    try:
+        eventually(lambda: caches.synced, "the caches")
+        look = IdentityReconciler(world.door, caches, world.clock, NoRecorder())
+        look((NAMESPACE, "own"))
+        assert kept(world, "own")
+        world.delete()
+        eventually(lambda: not len(caches.own[TERRAFORM_MACHINES.kind]), "the machine is gone")
+        look((NAMESPACE, "own"))
+        assert not kept(world, "own")
+    finally:
+        caches.stop(5)
 
 
 def use_local_secret(world: World, name: str) -> None:

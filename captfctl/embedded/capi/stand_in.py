@@ -9,7 +9,6 @@ from captfctl.controller import Controller, Handler, Informer, Result
 from captfctl.embedded.capi.clusters import Clusters
 from captfctl.embedded.capi.workers import WORKERS, Worker, WorkerKind, Workers
 from captfctl.model.capi import Cluster, InfrastructureRef
-from captfctl.model.crds import DEFINITIONS
 from captfctl.model.meta import ApiObject
 from captfctl.model.resources import CLUSTERS, TERRAFORM_CLUSTERS
 from captfctl.model.terraform import TerraformObject
@@ -18,14 +17,12 @@ Key = tuple[str, str, str]
 """Kind, namespace and name."""
 
 _BY_INFRASTRUCTURE, _BY_CLUSTER = "infrastructure", "cluster"
-_OURS = {definition.resource.name for definition in DEFINITIONS}
-SERVED = tuple(kind for kind in WORKERS if kind.infrastructure.name in _OURS)
 
 
 class CapiStandIn:
     """Follows Clusters, Machines and MachinePools, and what they name of ours."""
 
-    def __init__(self, door: Door, clock: Clock, workers: Sequence[WorkerKind] = SERVED) -> None:
+    def __init__(self, door: Door, clock: Clock) -> None:
         self._door, self._clock = door, clock
         self._controller: Controller[Key] = Controller("cluster-api", self.reconcile, clock)
         self._passes: dict[str, Callable[[str, str], None]] = {
@@ -37,7 +34,7 @@ class CapiStandIn:
             self._clusters,
             self._follow_infrastructure(TERRAFORM_CLUSTERS, self._clusters, CLUSTERS.kind),
         ]
-        for kind in workers:
+        for kind in WORKERS:
             self._add(kind)
 
     def start(self) -> None:
