@@ -18,6 +18,7 @@ from tests.support.fake_runner import OUTPUTS, FakeRunner, suffix_of
 from tests.support.machine_world import MACHINE_OUTPUTS, POOL_OUTPUTS
 
 DEADLINE = 3600
+MISSING_IMAGE = "registry.example.com/cluster-module:missing"
 
 
 def outputs_of(job: Job, made_for: str) -> Mapping[str, Any]:
@@ -32,10 +33,14 @@ def outputs_of(job: Job, made_for: str) -> Mapping[str, Any]:
 
 @dataclass
 class Infrastructure:
-    """What exists in the world outside, by state suffix: the region it was made for."""
+    """What exists in the world outside, by state suffix: the region it was made for.
+
+    `twice` are the applies that created what existed already: their state did not tell of it.
+    """
 
     exists: dict[str, str] = field(default_factory=dict)
     destroyed: list[str] = field(default_factory=list)
+    twice: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -81,6 +86,10 @@ class Runs:
             )
         except NotFound:
             return  # the pod waits for its volume
+        self._fake.forget_pod(job)
+        if job.spec.template.spec.containers[0].image == MISSING_IMAGE:
+            self._wait_for_image(job)
+            return
         values = json.loads(secret.data["terraform.tfvars.json"])
         outcome = self._draw(job) if faults else "ok"
         self._fake.start(job)
@@ -88,6 +97,11 @@ class Runs:
         run = _Run(outcome, self._clock.monotonic(), made_for)
         self._runs[job.metadata.uid] = run
         self.told.append(f"run {job.metadata.name} starts, will end: {outcome}")
+
+    def _wait_for_image(self, job: Job) -> None:
+        self._fake.wait_for_image(job, "ImagePullBackOff", f"{MISSING_IMAGE}: not found")
+        self._runs[job.metadata.uid] = _Run("hang", self._clock.monotonic(), "")
+        self.told.append(f"run {job.metadata.name} waits for an image that does not exist")
 
     def _draw(self, job: Job) -> str:
         common = ["ok"] * 8 + ["fail early", "drained", "hang", "vanished early"]
@@ -138,6 +152,12 @@ class Runs:
         """The effect of the whole operation, on the world and in the state."""
         suffix, op = suffix_of(job), job.metadata.labels[keys.OP]
         world = self.infrastructure
+        blind = suffix in world.exists and not self._fake.resources(job)
+        if op == "apply" and blind:
+            world.twice.append(job.metadata.name)
+        if op == "destroy" and blind:
+            self._fake.write_state(job, {}, resources=0)
+            return  # what exists stays: the state does not tell of it
         if op == "destroy":
             world.exists.pop(suffix, None)
             world.destroyed.append(suffix)
@@ -150,6 +170,8 @@ class Runs:
     def _half(self, job: Job) -> None:
         """Some of it happened, and Terraform had written that much."""
         if job.metadata.labels[keys.OP] == "apply":
+            if suffix_of(job) in self.infrastructure.exists and not self._fake.resources(job):
+                self.infrastructure.twice.append(job.metadata.name)
             self.infrastructure.exists.setdefault(suffix_of(job), "half")
             self._fake.write_state(job, {})
 
@@ -192,6 +214,7 @@ class Runs:
     def _collect(self) -> None:
         """The garbage collector: what belongs to a Job goes with it, a Job with its object."""
         alive = {job.metadata.uid for job in self._door.list(JOBS).items}
+        self._end_deleted_pods()
         for resource in (PODS, SECRETS):
             for item in self._door.list(resource).items:
                 owner = next((r for r in item.metadata.owner_references if r.kind == "Job"), None)
@@ -199,3 +222,10 @@ class Runs:
                     self._door.delete(resource, item.metadata.name, item.metadata.namespace)
         for key in kept_pods(self._door, ""):
             release_pods(self._door, key, self._clock.now())
+
+    def _end_deleted_pods(self) -> None:
+        """As a kubelet does with one that is deleted before its container ran."""
+        for pod in self._door.list(PODS).items:
+            if pod.deleting and pod.status.phase == "Pending":
+                pod.status.phase = "Failed"
+                self._door.update(PODS, pod, subresource="status")

@@ -40,9 +40,11 @@ from captfctl.settings import PassSettings
 from tests.simulation.caches import FOLLOWED, LaggingCache
 from tests.simulation.course import Broken, Course
 from tests.simulation.faulty import FaultyDoor, Killed
-from tests.simulation.runs import Runs
+from tests.simulation.runs import MISSING_IMAGE, Runs
+from tests.simulation.swaps import Swaps
 from tests.simulation.workers import OWN, Workers
 from tests.support.cluster_world import (
+    IMAGE,
     RUNNER_IMAGE,
     CountingMetrics,
     cluster,
@@ -78,6 +80,7 @@ class Simulation(Course):
         store = EmbeddedStore.in_memory(self.clock, chance=random.Random(seed))
         self.door = store.door()
         self.runs = Runs(self.door, self.clock, self.rng)
+        self.swaps = Swaps(self.door, self.rng)
         clusters = [(f"team-{n}", f"c-{n}") for n in range(objects)]
         self.kinds: dict[Key, Kind] = dict.fromkeys(clusters, CLUSTER)
         self.kinds |= {("team-0", "m-0"): MACHINE, ("team-0", "p-0"): MACHINE_POOL}
@@ -134,7 +137,8 @@ class Simulation(Course):
 
     def _step(self) -> None:
         what = self.rng.choices(
-            ["pass", "see", "run", "time", "person", "restart"], [10, 6, 5, 4, 0.6, 0.2]
+            ["pass", "see", "run", "time", "person", "restart", "swap"],
+            [10, 6, 5, 4, 0.6, 0.2, 3],
         )[0]
         if what == "pass":
             self._some_pass(self.rng.choice(self.managers))
@@ -146,6 +150,8 @@ class Simulation(Course):
             self.clock.advance(self.rng.choice([0.5, 2, 10, 40, 70, 200, 700]))
         elif what == "person":
             self._person()
+        elif what == "swap":
+            self._swap(self.rng.choice([key for key in self.keys if self.kinds[key] is CLUSTER]))
         else:
             self._restart(self.rng.choice(self.managers), "restarted")
 
@@ -211,7 +217,10 @@ class Simulation(Course):
         key = self.rng.choice(self.keys)
         if key in self.deleted:
             return
-        what = self.rng.choices(["variables", "pause", "note", "delete"], [6, 3, 3, 1])[0]
+        image = 2 if self.kinds[key] is CLUSTER else 0  # that of a machine never changes
+        what = self.rng.choices(
+            ["variables", "pause", "note", "delete", "image"], [6, 3, 3, 1, image]
+        )[0]
         try:
             if what == "variables" and self.kinds[key] is not CLUSTER:
                 self.workers.rotate(*key)
@@ -220,6 +229,9 @@ class Simulation(Course):
                 self._edit(key, lambda obj: _set_region(obj, region))
             elif what == "pause":
                 self._pause(key, self.rng.random() < 0.4)
+            elif what == "image":
+                image = self.rng.choice([IMAGE, MISSING_IMAGE])
+                self._edit(key, lambda obj: setattr(obj.spec.source, "image", image))
             elif what == "note":
                 note = str(self.rng.random())
                 self._edit(key, lambda obj: obj.metadata.annotations.update({"x.com/n": note}))
@@ -252,6 +264,27 @@ class Simulation(Course):
         owner.spec.paused = paused
         self.door.update(CLUSTERS, owner)
 
+    def _swap(self, key: Key) -> None:
+        """Somebody replaces the state, or puts it back, while nobody else does anything."""
+        obj = self._object(key)
+        if obj is None:
+            return
+        if self.rng.random() < 0.1:
+            if self.swaps.put_back(obj):
+                self.tell(f"somebody: puts the state of {key[1]} back")
+        elif how := self.swaps.swap(obj):
+            self.tell(f"somebody: the state of {key[1]} is {how}")
+
+    def _put_back(self, key: Key) -> None:
+        """Once it is told."""
+        obj = self._object(key)
+        state = find(obj.status.conditions, "StateReadable") if obj is not None else None
+        if obj is None or state is None or state.reason != "StateReplaced":
+            return
+        if not self.swaps.put_back(obj):
+            raise Broken(f"{key[1]}: its own state is not believed: {state.message}")
+        self.tell(f"somebody: puts the state of {key[1]} back as told")
+
     def _vouch(self, key: Key) -> None:
         """Say that an apply created nothing, after having looked."""
         obj = self._object(key)
@@ -282,6 +315,8 @@ class Simulation(Course):
                 raise Broken(f"several live Jobs of one object: {jobs}")
         if len(self.metrics.uids) != len(set(self.metrics.uids)):
             raise Broken(f"a Job was counted twice: {self.metrics.runs}")
+        if self.runs.infrastructure.twice:
+            raise Broken(f"created what existed already: {self.runs.infrastructure.twice}")
         for key in self.keys:
             self._check_gone(key)
 
@@ -315,6 +350,9 @@ class Simulation(Course):
         for key in self.keys:
             with contextlib.suppress(ApiError):
                 self._pause(key, False)
+            if self.kinds[key] is CLUSTER:
+                with contextlib.suppress(ApiError):
+                    self._edit(key, lambda obj: setattr(obj.spec.source, "image", IMAGE))
         for manager in self.managers:
             manager.due = dict.fromkeys(self.keys, 0.0)
         left = ["nothing was tried"]
@@ -337,6 +375,7 @@ class Simulation(Course):
                     self.check()
         for key in self.keys:
             self._vouch(key)
+            self._put_back(key)
         self._progress()
         for namespace in sorted(managed_namespaces(self.door)):  # as each manager does at times
             sweep(self.door, namespace)

@@ -179,6 +179,13 @@ class FakeRunner:
         )
         self._door.create(SECRETS, secret, job.metadata.namespace)
 
+    def resources(self, job: Job) -> int:
+        """How many resources the state of the Job's object tells of."""
+        secret = self._find(SECRETS, names.state_secret(suffix_of(job)), job.metadata.namespace)
+        if secret is None:
+            return 0
+        return len(json.loads(gzip.decompress(secret.data[keys.TFSTATE]))["resources"])
+
     def _serial(self, secret: Secret | None) -> int:
         if secret is None:
             return 0
@@ -259,6 +266,13 @@ class FakeRunner:
         )
         pod.status.phase = "Succeeded" if ok else "Failed"
         self._door.update(PODS, pod, subresource="status")
+
+    def forget_pod(self, job: Job) -> None:
+        """The pod of an earlier Job of the name makes room: real ones have names of their own."""
+        name, namespace = f"{job.metadata.name}-x7k2p", job.metadata.namespace
+        if self._find(PODS, name, namespace) is not None:
+            self._door.patch(PODS, name, namespace, {"metadata": {"finalizers": None}})
+            self._remove_pod(job)
 
     def _remove_pod(self, job: Job) -> None:
         name, namespace = f"{job.metadata.name}-x7k2p", job.metadata.namespace
