@@ -66,7 +66,7 @@ def verdict(obj: TerraformObject, pods: Iterable[Pod] = (), request: str = "") -
         return Verdict(Standing.WAITING, f"somebody else manages it (annotation {keys.MANAGED_BY})")
     if request and (status.answer is None or status.answer.request != request):
         return Verdict(Standing.WORKING, "waiting for a pass")
-    for judge in (_paused, _gates, _apply, _state, _ready):
+    for judge in (_paused, _gates, _apply, _state, _inputs, _ready):
         found = judge(obj)
         if found is not None:
             return found
@@ -155,6 +155,14 @@ def _state(obj: TerraformObject) -> Verdict | None:
         if condition is not None and condition.status == FALSE:
             return Verdict(Standing.WAITING, _text(condition))
     return None
+
+
+def _inputs(obj: TerraformObject) -> Verdict | None:
+    """Inputs that are held until a person decides, while what was applied is well."""
+    applied = _get(obj, Type.INPUTS_APPLIED)
+    if applied is None or _standing(applied) is not reasons.Standing.PERSON:
+        return None
+    return Verdict(Standing.WAITING, _text(applied))
 
 
 def _ready(obj: TerraformObject) -> Verdict | None:

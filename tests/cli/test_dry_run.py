@@ -76,12 +76,13 @@ def test_every_kind_that_has_runs_is_told(captfctl):
     ended = captfctl("reconcile", "-f", str(FLEET), "--dry-run", "-o", "json")
 
     assert ended.code == 0, ended.err
-    cluster, *machines = json.loads(ended.out)
+    cluster, *members = json.loads(ended.out)
     assert (cluster["kind"], cluster["decision"]) == ("TerraformCluster", "apply")
     assert "waiting" not in cluster
-    assert [(one["kind"], one["name"]) for one in machines] == [
-        ("TerraformMachine", f"fleet-{number}") for number in (1, 2, 3)
+    assert [(one["kind"], one["name"]) for one in members] == [
+        *(("TerraformMachine", f"fleet-{number}") for number in (1, 2, 3)),
+        ("TerraformMachinePool", "fleet-pool"),
     ]
-    for machine in machines:
-        assert machine["decision"] == "apply"
-        assert "WaitingForClusterInfrastructure" in machine["waiting"]
+    for member in members:
+        assert member["decision"] == "apply"
+        assert "WaitingForClusterInfrastructure" in member["waiting"]

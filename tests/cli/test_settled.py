@@ -52,6 +52,11 @@ def test_ready_with_everything_applied_is_settled():
     assert verdict(cluster()).standing is Standing.READY
 
 
+def test_held_inputs_wait_for_a_person_while_what_was_applied_is_ready():
+    found = verdict(cluster({"InputsApplied": ("False", "AwaitingApproval")}))
+    assert (found.standing, found.why) == (Standing.WAITING, "AwaitingApproval: m")
+
+
 def test_a_newer_spec_is_not_settled_yet():
     assert not verdict(cluster(generation=2)).settled
 

@@ -9,12 +9,25 @@ import pytest
 from captfctl.cluster.live import LiveDoor
 from captfctl.model import keys
 from captfctl.model.core import Job
-from captfctl.model.resources import JOBS, LEASES, MACHINES, PODS, SECRETS
+from captfctl.model.resources import (
+    JOBS,
+    LEASES,
+    MACHINE_POOLS,
+    MACHINES,
+    PODS,
+    SECRETS,
+    TERRAFORM_MACHINE_POOLS,
+)
 from captfctl.reconcile.kinds import RULES
 from tests.e2e.site import ROOT, Captfctl, LocalSite
 
 FLEET = ROOT / "examples" / "fleet"
-MACHINE_NAMES = ("fleet-1", "fleet-2", "fleet-3")
+MEMBERS = (
+    "terraformmachine/fleet-1",
+    "terraformmachine/fleet-2",
+    "terraformmachine/fleet-3",
+    "terraformmachinepool/fleet-pool",
+)
 
 pytestmark = [
     pytest.mark.terraform,
@@ -50,7 +63,7 @@ class Fleet:
 @pytest.fixture
 def fleet(tmp_path: Path) -> Iterator[Fleet]:
     site = LocalSite(tmp_path / "site")
-    for role in ("cluster", "machine"):
+    for role in ("cluster", "machine", "pool"):
         module = FLEET / "modules" / role
         site.add_image(f"registry.example.com/fleet/{role}:v1", module=module)
     site.start()
@@ -60,13 +73,23 @@ def fleet(tmp_path: Path) -> Iterator[Fleet]:
         site.stop()
 
 
-def number_of(lines: list[str], text: str) -> int:
-    """The first line that has the text."""
-    return next(number for number, line in enumerate(lines) if text in line)
+def number_of(lines: list[str], name: str, text: str) -> int:
+    """The first line about an object that has the text."""
+    return next(
+        number for number, line in enumerate(lines) if line.startswith(f"{name} ") and text in line
+    )
 
 
 def everything(door: LiveDoor) -> list[str]:
-    kinds = [JOBS, PODS, SECRETS, LEASES, MACHINES, *(rules.resource for rules in RULES.values())]
+    kinds = [
+        JOBS,
+        PODS,
+        SECRETS,
+        LEASES,
+        MACHINES,
+        MACHINE_POOLS,
+        *(rules.resource for rules in RULES.values()),
+    ]
     return [
         f"{resource.kind} {obj.metadata.name}"
         for resource in kinds
@@ -76,13 +99,14 @@ def everything(door: LiveDoor) -> list[str]:
 
 def test_a_fleet_comes_up_changes_and_goes_in_order(fleet: Fleet) -> None:
     told = fleet.captfctl("reconcile")
-    assert len([line for line in told if "  ready after " in line]) == 1 + len(MACHINE_NAMES)
-    provisioned = number_of(told, "terraformcluster/fleet    Provisioned")
-    for name in MACHINE_NAMES:
-        assert number_of(told, f"terraformmachine/{name}  JobCreated") > provisioned
-        machine = fleet.door.get(MACHINES, name, "default")
-        assert machine.spec.provider_id.startswith("example:///")
-        assert f"/{machine.spec.failure_domain}/" in machine.spec.provider_id
+    assert len([line for line in told if "  ready after " in line]) == 1 + len(MEMBERS)
+    provisioned = number_of(told, "terraformcluster/fleet", "Provisioned: ")
+    assert all(number_of(told, name, "JobCreated: apply") > provisioned for name in MEMBERS)
+    for machine in fleet.door.list(MACHINES, "default").items:
+        zone = machine.spec.failure_domain
+        assert machine.spec.provider_id.startswith(f"example:///{zone}/")
+    pool = fleet.door.get(TERRAFORM_MACHINE_POOLS, "fleet-pool", "default")
+    assert len(pool.spec.provider_id_list) == pool.status.replicas == 2
     before = fleet.jobs()
     assert {job.metadata.labels[keys.OP] for job in before.values()} == {"apply"}
 
@@ -95,6 +119,6 @@ def test_a_fleet_comes_up_changes_and_goes_in_order(fleet: Fleet) -> None:
     assert created.startswith("terraformcluster/fleet ")
 
     told = fleet.captfctl("delete")
-    last = max(number_of(told, f"terraformmachine/{name}  Destroyed") for name in MACHINE_NAMES)
-    assert last < number_of(told, "terraformcluster/fleet    JobCreated: destroy")
+    last = max(number_of(told, name, "Destroyed: ") for name in MEMBERS)
+    assert last < number_of(told, "terraformcluster/fleet", "JobCreated: destroy")
     assert everything(fleet.door) == []

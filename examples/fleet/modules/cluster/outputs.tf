@@ -12,11 +12,11 @@ output "failure_domains" {
   value = [for zone in sort(var.zones) : { name = zone, control_plane = true }]
 }
 
-# What the modules of machines and pools get as captf_cluster_outputs.
+# What the modules of machines and pools get as captf_cluster_outputs. Export what they need, no more:
+# a pool keeps the exports it was applied with, and says so when others have come.
 output "exports" {
   value = {
     network_id = terraform_data.network.id
-    mtu        = terraform_data.network.output.mtu
     subnets    = { for zone, subnet in terraform_data.subnet : zone => subnet.id }
   }
 }
