@@ -8,7 +8,7 @@ from captfctl.model.terraform import DeletionPolicy
 from captfctl.reconcile import cleanup
 from captfctl.reconcile.context import Pass
 from captfctl.reconcile.finish import finish
-from captfctl.reconcile.known import Ended, Known
+from captfctl.reconcile.known import Ended, Known, StateView
 from captfctl.reconcile.retain import adopt_retained, drop_own_label, retained_uid
 from captfctl.terraform.state.reader import State, Unreadable
 
@@ -23,14 +23,22 @@ def before_state(p: Pass, known: Known) -> Ended | None:
         p.conditions.set_reason(DeletionBlocked.DEPENDENTS_EXIST, blocking)
         return finish(p, known, constants.GATE_REQUEUE)
     p.conditions.set_reason(DeletionBlocked.NOT_BLOCKED)
-    if p.config.deletion_policy is None:
-        text = (
-            "spec.deletionPolicy is not set and the TerraformCluster to inherit it from cannot be "
-            "found: set it to Destroy or Retain"
-        )
-        p.conditions.set_reason(Deleting.DELETION_POLICY_UNRESOLVED, text)
-        return finish(p, known, constants.GATE_REQUEUE)
     return None
+
+
+def policy_gate(p: Pass, known: Known, view: StateView) -> Ended | None:
+    """A policy that would be inherited and cannot be found is not guessed; None: go on. Where
+    nothing was ever created there is nothing to keep or to destroy."""
+    if not p.deleting or p.config.deletion_policy is not None:
+        return None
+    if view.state is None and not view.held:
+        return None
+    text = (
+        "spec.deletionPolicy is not set and the TerraformCluster to inherit it from cannot be "
+        "found: set it to Destroy or Retain"
+    )
+    p.conditions.set_reason(Deleting.DELETION_POLICY_UNRESOLVED, text)
+    return finish(p, known, constants.GATE_REQUEUE)
 
 
 def retaining(p: Pass) -> bool:

@@ -49,6 +49,9 @@ def decide(p: Pass, known: Known, found: State | Unreadable | None) -> Decided |
     if ended is not None:
         return ended
     known, view = state_step.take_over(p, settled, found)
+    ended = deletion.policy_gate(p, known, view)
+    if ended is not None:
+        return ended
     if not p.deleting:
         failed = credentials.prepare(p, known.identity)
         left = credentials.leave_old_copies(p, known.identity)

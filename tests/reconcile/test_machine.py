@@ -371,6 +371,17 @@ def test_a_machine_without_a_policy_of_its_own_is_not_guessed_about(ready: Machi
     assert [job.metadata.labels[keys.OP] for job in ready.running()] == ["destroy"]
 
 
+def test_a_machine_that_was_never_applied_needs_no_policy_to_go(world: MachineWorld):
+    world.run()
+    world.door.delete(CLUSTERS, NAME, NAMESPACE)
+    cluster = world.door.get(TERRAFORM_CLUSTERS, NAME, NAMESPACE)
+    cluster.metadata.labels[keys.CLUSTER_NAME] = "other"
+    world.door.update(TERRAFORM_CLUSTERS, cluster)
+    world.delete()
+    world.settle(1)
+    assert world.gone
+
+
 def test_the_only_labelled_cluster_gives_what_is_inherited_when_the_cluster_is_gone(
     ready: MachineWorld,
 ):
