@@ -167,7 +167,7 @@ def test_what_a_running_control_plane_cannot_do_ends_the_wait_and_no_deletion_wa
         options = ("--local", "--data", "data", "--images", "images.yaml", "--timeout", "60s")
         deleted = captfctl("delete", "-f", quickstart(), *options)
         assert deleted.code == 0, deleted.out + deleted.err
-        assert "nothing was destroyed" in deleted.out  # a Job that had not begun blocks nothing
+        assert "UnstartedJobReplaced" in deleted.out  # a Job that had not begun blocks nothing
 
 
 def test_the_object_says_within_seconds_what_its_node_lacks(
