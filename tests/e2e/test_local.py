@@ -1,5 +1,7 @@
 """The scenarios on the embedded control plane."""
 
+import contextlib
+import os
 import re
 import shutil
 import signal
@@ -245,12 +247,18 @@ def test_a_second_ctrl_c_ends_a_reconcile_at_once_and_names_the_run_that_is_left
     command = reconcile_slowly(site, tmp_path)
     command.start("PlanSummary")
     eventually(lambda: site.processes("apply"), "Terraform applying")
+    frozen = list(site.processes("apply"))
+    for pid in frozen:  # so that no run ends between the two signals
+        os.kill(pid, signal.SIGSTOP)
 
     command.signal(signal.SIGINT)
     command.wait_told("interrupted: ")
     command.signal(signal.SIGINT)
 
     assert command.wait(10) == 1
+    for pid in frozen:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
     assert re.search("ended at once: job/captf-c-quickstart-apply-a1-[0-9a-f]+ ", command.output())
     site.start()  # takes over what is left
     site.stop()
