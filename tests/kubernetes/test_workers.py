@@ -64,7 +64,7 @@ def test_a_machine_that_reports_to_be_gone_is_marked_for_cluster_api(site):
         lambda: workers.explain(),
         120,
     )
-    assert story.events("RemediationRequested")
+    eventually(lambda: story.events("RemediationRequested"), "the event, which is posted later", 30)
 
 
 def test_an_autoscaled_pool_tells_cluster_api_how_many_members_it_has(site):
