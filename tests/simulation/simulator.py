@@ -14,7 +14,7 @@ from captfctl.model import keys, names
 from captfctl.model.conditions import find
 from captfctl.model.core import Namespace, Secret
 from captfctl.model.kinds import CLUSTER, MACHINE, MACHINE_POOL, Kind
-from captfctl.model.meta import ObjectMeta
+from captfctl.model.meta import Condition, ObjectMeta
 from captfctl.model.resources import (
     CLUSTERS,
     CRDS,
@@ -412,7 +412,7 @@ class Simulation(Course):
         assert obj is not None
         for kind in ("Ready", "InputsApplied"):
             found = find(obj.status.conditions, kind)
-            if found is None or found.status != "True":
+            if found is None or (found.status != "True" and not _holds_exports(found)):
                 left.append(f"{name}: {_shown(obj)}")
         region = self._wanted(key, obj)
         if exists.get(suffix) != region:
@@ -428,6 +428,11 @@ class Simulation(Course):
         if self.kinds[key] is MACHINE:
             return self.runs.infrastructure.exists.get(self._suffix(key), "")
         return self.workers.bootstrap(*key)
+
+
+def _holds_exports(inputs_applied: Condition) -> bool:
+    """A pool waits with changed exports of its cluster, since nobody can approve them."""
+    return inputs_applied.reason == "AwaitingApproval"
 
 
 def _set_region(obj: TerraformCluster, region: str) -> None:
