@@ -7,8 +7,8 @@ from captfctl.cluster.door import Door, find
 from captfctl.controller import Result
 from captfctl.model import keys
 from captfctl.model.core import Job, Pod
-from captfctl.model.kinds import CLUSTER
-from captfctl.model.resources import JOBS, PODS, TERRAFORM_CLUSTERS
+from captfctl.model.resources import JOBS, PODS
+from captfctl.reconcile.kinds import RULES
 from captfctl.runs.jobs import is_bookkept, kept_unread, labelled_pods, let_pod_go, pod_over
 
 LOOK_AGAIN = 5.0
@@ -55,15 +55,16 @@ def _awaited(door: Door, pod: Pod, job: Job | None, name: str) -> bool:
     controller = pod.metadata.controller
     namespace = pod.metadata.namespace
     if job is None:
-        clusters = door.list(TERRAFORM_CLUSTERS, namespace).items
-        listed = (cluster.status.active_job for cluster in clusters)
+        rules = RULES.get(pod.metadata.labels.get(keys.OWNER_KIND, ""))
+        objects = door.list(rules.resource, namespace).items if rules is not None else ()
+        listed = (obj.status.active_job for obj in objects)
         return any(shown is not None and shown.name == name for shown in listed)
     if is_bookkept(job) or controller is None or controller.uid != job.metadata.uid:
         return False  # a later Job of the name is started only after the earlier one was read
     owner = job.metadata.controller
-    if owner is None or owner.kind != CLUSTER.name:
+    if owner is None or owner.kind not in RULES:
         return False
-    found = find(door, TERRAFORM_CLUSTERS, namespace, owner.name)
+    found = find(door, RULES[owner.kind].resource, namespace, owner.name)
     return found is not None and found.metadata.uid == owner.uid
 
 

@@ -8,6 +8,7 @@ from captfctl.model.core import Job, Pod
 from captfctl.model.resources import JOBS, PODS, TERRAFORM_CLUSTERS
 from captfctl.reconcile import kept_pods, release_pods
 from tests.support.cluster_world import NAME, NAMESPACE, World
+from tests.support.machine_world import MachineWorld, PoolWorld, WorkerWorld
 
 
 def pod_of(world: World) -> Pod | None:
@@ -163,3 +164,28 @@ def test_a_deleted_pod_that_nobody_reads_goes_after_an_hour(running):
     world.advance(hours=1, seconds=1)
     assert release(world, job) == 0
     assert pod_of(world) is None
+
+
+def finished_and_deleted(kind: type[WorkerWorld], *, job_deleted: bool) -> tuple[WorkerWorld, Job]:
+    """A first apply of a machine or pool that was stopped, and whose pod is deleted."""
+    world = kind().populate()
+    world.settle(2)
+    job = world.active_job()
+    pod = world.runner.start(job)
+    error = {"kind": "interrupted", "step": "apply", "tail": ""}
+    world.runner.end(job, ok=False, result={"op": "apply", "error": error})
+    if job_deleted:
+        world.door.delete(JOBS, job.metadata.name, NAMESPACE, propagation=Propagation.BACKGROUND)
+    world.door.delete(PODS, pod.metadata.name, NAMESPACE, grace_period_seconds=0)
+    return world, job
+
+
+@pytest.mark.parametrize("job_deleted", [False, True])
+@pytest.mark.parametrize("kind", [MachineWorld, PoolWorld])
+def test_the_pod_of_a_machine_or_pool_waits_for_its_pass_too(kind, job_deleted: bool):
+    world, job = finished_and_deleted(kind, job_deleted=job_deleted)
+    release(world, job)
+    assert any(job.metadata.name in pod.metadata.name for pod in world.pods())
+    world.settle(2)
+    release(world, job)
+    assert not any(job.metadata.name in pod.metadata.name for pod in world.pods())
