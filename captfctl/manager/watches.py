@@ -211,8 +211,7 @@ def _any_change(
 
 
 def _referenced(kind: Kind, owner: Cluster | Machine | MachinePool) -> list[Key]:
-    spec = owner.spec.template.spec if isinstance(owner, MachinePool) else owner.spec
-    ref = spec.infrastructure_ref
+    ref = owner.infrastructure
     if ref is None or (ref.api_group, ref.kind) != (INFRASTRUCTURE, kind.name):
         return []
     return [(owner.metadata.namespace, ref.name)]

@@ -61,6 +61,16 @@ class Cluster(ApiObject):
     spec: ClusterSpec = msgspec.field(default_factory=ClusterSpec)
     status: ClusterStatus = msgspec.field(default_factory=ClusterStatus)
 
+    @property
+    def infrastructure(self) -> InfrastructureRef | None:
+        """The object that it says it owns."""
+        return self.spec.infrastructure_ref
+
+    @property
+    def cluster_name(self) -> str:
+        """The Cluster that it belongs to."""
+        return self.metadata.name
+
 
 class MachineBootstrap(Part):
     data_secret_name: str = ""
@@ -74,9 +84,29 @@ class MachineSpec(Part):
     infrastructure_ref: InfrastructureRef | None = None
     bootstrap: MachineBootstrap | None = None
 
+    @property
+    def bootstrap_secret(self) -> str:
+        """The Secret with the bootstrap data; empty while none is named."""
+        return self.bootstrap.data_secret_name if self.bootstrap is not None else ""
+
 
 class Machine(ApiObject):
     spec: MachineSpec = msgspec.field(default_factory=MachineSpec)
+
+    @property
+    def infrastructure(self) -> InfrastructureRef | None:
+        """The object that it says it owns."""
+        return self.spec.infrastructure_ref
+
+    @property
+    def cluster_name(self) -> str:
+        """The Cluster that it belongs to."""
+        return self.spec.cluster_name
+
+    @property
+    def bootstrap_secret(self) -> str:
+        """The Secret with its bootstrap data; empty while none is named."""
+        return self.spec.bootstrap_secret
 
 
 class MachineTemplateMeta(Part):
@@ -97,3 +127,18 @@ class MachinePoolSpec(Part):
 
 class MachinePool(ApiObject):
     spec: MachinePoolSpec = msgspec.field(default_factory=MachinePoolSpec)
+
+    @property
+    def infrastructure(self) -> InfrastructureRef | None:
+        """The object that it says it owns."""
+        return self.spec.template.spec.infrastructure_ref
+
+    @property
+    def cluster_name(self) -> str:
+        """The Cluster that it belongs to."""
+        return self.spec.cluster_name
+
+    @property
+    def bootstrap_secret(self) -> str:
+        """The Secret with the bootstrap data of its members; empty while none is named."""
+        return self.spec.template.spec.bootstrap_secret

@@ -1,5 +1,8 @@
 """Every resource captfctl reads or writes through a door."""
 
+from collections.abc import Mapping
+from typing import Any, Final
+
 from captfctl.model import capi, core, identity, kinds, machine, templates, terraform
 from captfctl.model.kinds import INFRASTRUCTURE, VERSION
 from captfctl.model.resource import Resource
@@ -60,6 +63,13 @@ ADMISSION_POLICY_BINDINGS = Resource(
 CLUSTERS = Resource(CAPI, "v1beta2", "Cluster", "clusters", True, capi.Cluster)
 MACHINES = Resource(CAPI, "v1beta2", "Machine", "machines", True, capi.Machine)
 MACHINE_POOLS = Resource(CAPI, "v1beta2", "MachinePool", "machinepools", True, capi.MachinePool)
+
+OWNERS: Final[Mapping[str, Resource[Any]]] = {
+    kinds.CLUSTER.name: CLUSTERS,
+    kinds.MACHINE.name: MACHINES,
+    kinds.MACHINE_POOL.name: MACHINE_POOLS,
+}
+"""What of Cluster API owns the objects of our kinds, by their names."""
 
 TERRAFORM_CLUSTERS = kinds.CLUSTER.resource(terraform.TerraformCluster)
 TERRAFORM_CLUSTER_IDENTITIES = Resource(

@@ -8,7 +8,7 @@ from captfctl.cluster.door import Door
 from captfctl.controller import Controller, Handler, Informer, Result
 from captfctl.embedded.capi.clusters import Clusters
 from captfctl.embedded.capi.workers import WORKERS, Worker, WorkerKind, Workers
-from captfctl.model.capi import Cluster, InfrastructureRef
+from captfctl.model.capi import Cluster
 from captfctl.model.meta import ApiObject
 from captfctl.model.resources import CLUSTERS, TERRAFORM_CLUSTERS
 from captfctl.model.terraform import TerraformObject
@@ -64,11 +64,8 @@ class CapiStandIn:
         ]
 
     def _follow_clusters(self) -> Informer[Cluster]:
-        def ref(cluster: Cluster) -> InfrastructureRef | None:
-            return cluster.spec.infrastructure_ref
-
         informer = Informer(
-            self._door, CLUSTERS, self._clock, indexes={_BY_INFRASTRUCTURE: _named(ref)}
+            self._door, CLUSTERS, self._clock, indexes={_BY_INFRASTRUCTURE: _named_infrastructure}
         )
         changed = self._cluster_changed
         informer.add_handler(Handler(on_add=changed, on_update=lambda _, new: changed(new)))
@@ -82,7 +79,7 @@ class CapiStandIn:
             self._door,
             kind.resource,
             self._clock,
-            indexes={_BY_INFRASTRUCTURE: _named(kind.ref), _BY_CLUSTER: cluster},
+            indexes={_BY_INFRASTRUCTURE: _named_infrastructure, _BY_CLUSTER: cluster},
         )
         name = kind.resource.kind
         informer.add_handler(
@@ -122,14 +119,10 @@ class CapiStandIn:
         self._controller.queue.add((kind, *key))
 
 
-def _named(ref: Callable[[Any], InfrastructureRef | None]) -> Callable[[Any], Iterable[str]]:
+def _named_infrastructure(obj: Cluster | Worker) -> Iterable[str]:
     """An index by the infrastructure object that is named."""
-
-    def index(obj: ApiObject) -> Iterable[str]:
-        found = ref(obj)
-        return (f"{obj.metadata.namespace}/{found.name}",) if found is not None else ()
-
-    return index
+    found = obj.infrastructure
+    return (f"{obj.metadata.namespace}/{found.name}",) if found is not None else ()
 
 
 def _joined(obj: ApiObject) -> str:

@@ -11,11 +11,9 @@ from captfctl.cluster.door import Door, find
 from captfctl.embedded.capi.owning import Owners, provisioned
 from captfctl.model.capi import (
     ClusterInitialization,
-    InfrastructureRef,
     Machine,
     MachinePool,
     MachinePoolSpec,
-    MachineSpec,
 )
 from captfctl.model.keys import CLUSTER_NAME, PAUSED
 from captfctl.model.machine import MachineAddress, TerraformMachine, TerraformMachinePool
@@ -75,8 +73,6 @@ class WorkerKind:
     resource: Resource[Any]
     infrastructure: Resource[Any]
     finalizer: str
-    ref: Callable[[Any], InfrastructureRef | None]
-    bootstrapped: Callable[[Any], bool]
     mirrored: Callable[[Any], tuple[Changes, Changes]]
 
 
@@ -96,25 +92,16 @@ def _of_pool(infrastructure: TerraformMachinePool) -> tuple[Changes, Changes]:
     return spec, {"replicas": infrastructure.status.replicas or 0}
 
 
-def _bootstrapped(spec: MachineSpec) -> bool:
-    bootstrap = spec.bootstrap
-    return bootstrap is not None and bool(bootstrap.data_secret_name)
-
-
 MACHINE: Final = WorkerKind(
     resource=replace(MACHINES, type=_MachineWithStatus),
     infrastructure=TERRAFORM_MACHINES,
     finalizer="machine.cluster.x-k8s.io",
-    ref=lambda machine: machine.spec.infrastructure_ref,
-    bootstrapped=lambda machine: _bootstrapped(machine.spec),
     mirrored=_of_machine,
 )
 MACHINE_POOL: Final = WorkerKind(
     resource=replace(MACHINE_POOLS, type=_PoolWithStatus),
     infrastructure=TERRAFORM_MACHINE_POOLS,
     finalizer="machinepool.cluster.x-k8s.io",
-    ref=lambda pool: pool.spec.template.spec.infrastructure_ref,
-    bootstrapped=lambda pool: _bootstrapped(pool.spec.template.spec),
     mirrored=_of_pool,
 )
 WORKERS: Final = (MACHINE, MACHINE_POOL)
@@ -135,7 +122,7 @@ class Workers:
         worker = find(self._door, self._kind.resource, namespace, name)
         if worker is None or self._paused(worker):
             return
-        ref = self._kind.ref(worker)
+        ref = worker.infrastructure
         if not self._owners.names_ours(ref):
             return
         infrastructure = self._owners.infrastructure_of(worker, ref)
@@ -182,4 +169,4 @@ class Workers:
         """Without Nodes, `Provisioned` is as far as one gets."""
         if ready:
             return "Provisioned"
-        return "Provisioning" if self._kind.bootstrapped(worker) else "Pending"
+        return "Provisioning" if worker.bootstrap_secret else "Pending"

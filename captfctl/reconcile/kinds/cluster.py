@@ -6,12 +6,10 @@ from typing import ClassVar
 from captfctl.cluster.door import Door
 from captfctl.cluster.errors import NotFound
 from captfctl.model import keys, names
-from captfctl.model.capi import Cluster
 from captfctl.model.conditions import ConditionValue, Type
 from captfctl.model.events import Note
-from captfctl.model.kinds import CLUSTER, INFRASTRUCTURE, Kind
-from captfctl.model.meta import OwnerReference, PartialObject
-from captfctl.model.reasons import DependenciesReady
+from captfctl.model.kinds import CLUSTER, Kind
+from captfctl.model.meta import PartialObject
 from captfctl.model.resource import Resource
 from captfctl.model.resources import (
     TERRAFORM_CLUSTERS,
@@ -24,6 +22,7 @@ from captfctl.reconcile.kinds.rules import (
     Built,
     Mapped,
     OwnerLookup,
+    owner_gate,
     owner_reference,
     previous_tfvars,
     values_of,
@@ -144,26 +143,9 @@ def _look_up(cache: CacheReader, obj: TerraformCluster) -> OwnerLookup:
     cluster = cache.cluster(obj.metadata.namespace, reference.name)
     if cluster is None:
         return OwnerLookup(reference, cluster_name=reference.name)
-    problem = _mismatch(obj, reference, cluster)
-    if not problem:
-        return OwnerLookup(reference, cluster, cluster_name=reference.name)
-    message = f"{reference.kind} {reference.name}: {problem}"
-    gate = DependenciesReady.OWNER_MISMATCH.says(message)
-    return OwnerLookup(reference, gate=gate, cluster_name=reference.name)
-
-
-def _mismatch(obj: TerraformCluster, reference: OwnerReference, cluster: Cluster) -> str:
-    """Which of the three owner checks fails, in words."""
-    back = cluster.spec.infrastructure_ref
-    wanted = (INFRASTRUCTURE, CLUSTER.name, obj.metadata.name)
-    if back is None or (back.api_group, back.kind, back.name) != wanted:
-        return f"its infrastructureRef does not name {CLUSTER.name} {obj.metadata.name}"
-    if reference.uid and reference.uid != cluster.metadata.uid:
-        return f"its UID {cluster.metadata.uid} is not {reference.uid}, the owner reference's"
-    label = obj.metadata.labels.get(keys.CLUSTER_NAME, "")
-    if label and label != names.label_value(cluster.metadata.name):
-        return f"the object's label {keys.CLUSTER_NAME} names {label}"
-    return ""
+    gate = owner_gate(CLUSTER, obj, reference, cluster)
+    owned = cluster if gate is None else None
+    return OwnerLookup(reference, owned, gate, reference.name)
 
 
 def _listed(door: Door, resource: Resource[PartialObject], namespace: str, labels: str) -> str:

@@ -14,9 +14,9 @@ from captfctl.model.reasons import InfrastructureHealthy
 from captfctl.model.resource import Resource
 from captfctl.model.resources import TERRAFORM_MACHINES
 from captfctl.reconcile.cache import CacheReader
-from captfctl.reconcile.kinds import workers
 from captfctl.reconcile.kinds.remediation import UNHEALTHY, remediate
-from captfctl.reconcile.kinds.rules import Built, Mapped, owner_reference, values_of
+from captfctl.reconcile.kinds.rules import Built, Mapped, values_of
+from captfctl.reconcile.kinds.workers import Belongings
 from captfctl.terraform.contract.build_workers import build_machine_inputs
 from captfctl.terraform.contract.effective import Config, Flags, OwnSettings, machine_config
 from captfctl.terraform.contract.mapping_machine import map_machine
@@ -37,15 +37,8 @@ class MachineRules:
 
     def __init__(self, obj: TerraformMachine, cache: CacheReader) -> None:
         self.obj = obj
-        reference = owner_reference(obj, MACHINE)
-        namespace = obj.metadata.namespace
-        self._machine = cache.machine(namespace, reference.name) if reference else None
-        spec = self._machine.spec if self._machine else None
-        claim = workers.Claim(
-            spec.infrastructure_ref if spec else None, spec.cluster_name if spec else ""
-        )
-        self.lookup = workers.look_up(cache, MACHINE, obj, self._machine, claim)
-        self._infrastructure = workers.infrastructure_of(cache, obj, self.lookup.cluster)
+        self._belongs = Belongings(cache, MACHINE, obj, cache.machine)
+        self.lookup = self._belongs.lookup
 
     def config(self, flags: Flags) -> Config:
         """Its own fields, over what its cluster gives its machines, over the cluster's own."""
@@ -57,7 +50,7 @@ class MachineRules:
             remediation=spec.remediation,
             deletion_policy=spec.deletion_policy,
         )
-        return machine_config(own, self._infrastructure, flags)
+        return machine_config(own, self._belongs.infrastructure, flags)
 
     def dependents(self, _door: Door) -> str:
         """Nothing depends on a machine."""
@@ -65,13 +58,12 @@ class MachineRules:
 
     def build(self, door: Door, _records: Records) -> Built | ConditionValue:
         """See `KindRules`. Asked for until the machine is provisioned, and never after."""
-        machine = self._machine
-        given = workers.given(door, self.lookup, self._infrastructure, machine, _bootstrap(machine))
-        if isinstance(given, ConditionValue) or machine is None:
-            return given if isinstance(given, ConditionValue) else self.lookup.missing
+        given = self._belongs.given(door)
+        if isinstance(given, ConditionValue):
+            return given
         return Built(
             build_machine_inputs(
-                self.obj, given.cluster, machine, given.exports.exports, given.bootstrap
+                self.obj, given.cluster, given.owner, given.exports.exports, given.bootstrap
             )
         )
 
@@ -79,7 +71,7 @@ class MachineRules:
         """Provider id, addresses and placement (module-contract.md: What outputs change)."""
         mapped = map_machine(
             self.obj,
-            self._machine,
+            self._belongs.owner,
             decode_machine(values_of(state)),
             state_has_hash=bool(state.inputs_hash),
         )
@@ -104,21 +96,21 @@ class MachineRules:
 
     def follow_up(self, door: Door, health: str, config: Config) -> Sequence[Note]:
         """Ask Cluster API to replace an unhealthy machine, or take that back."""
-        if self._machine is None:
+        if self._belongs.owner is None:
             return ()
-        return remediate(door, self.obj, self._machine, health, config)
+        return remediate(door, self.obj, self._belongs.owner, health, config)
 
     def depends_on(self) -> object | None:
         """Its Machine and Cluster, and what it inherits. Until it is provisioned also on what the
         inputs are built from, which is not in the caches."""
         started = self.obj.status.initialization
-        cluster, infrastructure = self.lookup.cluster, self._infrastructure
+        cluster, infrastructure = self.lookup.cluster, self._belongs.infrastructure
         if started is None or not started.provisioned:
             return None
-        if self._machine is None or cluster is None or infrastructure is None:
+        if self._belongs.owner is None or cluster is None or infrastructure is None:
             return None
         return (
-            _seen(self._machine),
+            _seen(self._belongs.owner),
             (cluster.metadata.uid, cluster.spec.paused, cluster.spec.infrastructure_ref),
             (infrastructure.metadata.uid, infrastructure.spec),
         )
@@ -128,8 +120,3 @@ def _seen(machine: Machine) -> object:
     meta = machine.metadata
     marks = {key: meta.annotations.get(key) for key in (keys.REMEDIATE, keys.REMEDIATION_REQUESTED)}
     return meta.uid, meta.deletion_timestamp, machine.spec, marks
-
-
-def _bootstrap(machine: Machine | None) -> str:
-    bootstrap = machine.spec.bootstrap if machine is not None else None
-    return bootstrap.data_secret_name if bootstrap is not None else ""

@@ -5,7 +5,6 @@ from typing import ClassVar
 
 from captfctl.cluster.door import Door
 from captfctl.model import keys
-from captfctl.model.capi import MachinePool
 from captfctl.model.conditions import ConditionValue, Type
 from captfctl.model.events import Note
 from captfctl.model.kinds import MACHINE_POOL, Kind
@@ -13,9 +12,9 @@ from captfctl.model.machine import TerraformMachinePool
 from captfctl.model.resource import Resource
 from captfctl.model.resources import TERRAFORM_MACHINE_POOLS
 from captfctl.reconcile.cache import CacheReader
-from captfctl.reconcile.kinds import workers
 from captfctl.reconcile.kinds.replicas import write_back
-from captfctl.reconcile.kinds.rules import Built, Mapped, owner_reference, values_of
+from captfctl.reconcile.kinds.rules import Built, Mapped, values_of
+from captfctl.reconcile.kinds.workers import Belongings
 from captfctl.terraform.contract.autoscaling import autoscaling_of
 from captfctl.terraform.contract.build_workers import applied_exports, build_pool_inputs
 from captfctl.terraform.contract.effective import Config, Flags, OwnSettings, pool_config
@@ -43,16 +42,8 @@ class MachinePoolRules:
 
     def __init__(self, obj: TerraformMachinePool, cache: CacheReader) -> None:
         self.obj = obj
-        reference = owner_reference(obj, MACHINE_POOL)
-        namespace = obj.metadata.namespace
-        self._pool = cache.machine_pool(namespace, reference.name) if reference else None
-        spec = self._pool.spec if self._pool else None
-        claim = workers.Claim(
-            spec.template.spec.infrastructure_ref if spec else None,
-            spec.cluster_name if spec else "",
-        )
-        self.lookup = workers.look_up(cache, MACHINE_POOL, obj, self._pool, claim)
-        self._infrastructure = workers.infrastructure_of(cache, obj, self.lookup.cluster)
+        self._belongs = Belongings(cache, MACHINE_POOL, obj, cache.machine_pool)
+        self.lookup = self._belongs.lookup
 
     def config(self, flags: Flags) -> Config:
         """Its own fields, over what its cluster gives its pools, over the cluster's own."""
@@ -65,7 +56,7 @@ class MachinePoolRules:
             membership_interval=spec.membership_refresh_interval_seconds,
             deletion_policy=spec.deletion_policy,
         )
-        return pool_config(own, self._infrastructure, flags)
+        return pool_config(own, self._belongs.infrastructure, flags)
 
     def dependents(self, _door: Door) -> str:
         """Nothing depends on a pool."""
@@ -74,11 +65,10 @@ class MachinePoolRules:
     def build(self, door: Door, records: Records) -> Built | ConditionValue:
         """A change of the cluster's exports may replace every member, so it waits for an
         approval."""
-        pool = self._pool
-        given = workers.given(door, self.lookup, self._infrastructure, pool, _bootstrap(pool))
-        if isinstance(given, ConditionValue) or pool is None:
-            return given if isinstance(given, ConditionValue) else self.lookup.missing
-        autoscaling, active = autoscaling_of(pool.metadata.annotations)
+        given = self._belongs.given(door)
+        if isinstance(given, ConditionValue):
+            return given
+        autoscaling, active = autoscaling_of(given.owner.metadata.annotations)
         exports, held = given.exports.exports, ""
         applied = records.applied.files.get(wire.VARIABLES_FILE) if records.applied else None
         if applied is not None:
@@ -88,7 +78,7 @@ class MachinePoolRules:
         inputs = build_pool_inputs(
             self.obj,
             given.cluster,
-            pool,
+            given.owner,
             exports,
             given.exports.failure_domains,
             given.bootstrap,
@@ -118,9 +108,8 @@ class MachinePoolRules:
 
     def follow_up(self, door: Door, _health: str, _config: Config) -> Sequence[Note]:
         """Tell the MachinePool how many members an autoscaled pool has."""
-        if self._pool is None or self.obj.deleting:
-            return ()
-        return write_back(door, self.obj, self._pool)
+        pool = self._belongs.owner
+        return () if pool is None or self.obj.deleting else write_back(door, self.obj, pool)
 
     @property
     def converging(self) -> bool:
@@ -130,8 +119,3 @@ class MachinePoolRules:
     def depends_on(self) -> object | None:
         """Never at rest: its inputs are built from a state and a Secret that are read live."""
         return None
-
-
-def _bootstrap(pool: MachinePool | None) -> str:
-    bootstrap = pool.spec.template.spec.bootstrap if pool is not None else None
-    return bootstrap.data_secret_name if bootstrap is not None else ""

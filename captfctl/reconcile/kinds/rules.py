@@ -5,14 +5,14 @@ A pass is the same for every kind. Where kinds differ, it asks the `KindRules` o
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 from captfctl.cluster.door import Door
-from captfctl.model import keys
-from captfctl.model.capi import Cluster
+from captfctl.model import keys, names
+from captfctl.model.capi import Cluster, Machine, MachinePool
 from captfctl.model.conditions import ConditionValue, Type
 from captfctl.model.events import Note
-from captfctl.model.kinds import Kind
+from captfctl.model.kinds import INFRASTRUCTURE, Kind
 from captfctl.model.meta import OwnerReference
 from captfctl.model.owner import Owner
 from captfctl.model.reasons import DependenciesReady
@@ -25,6 +25,8 @@ from captfctl.terraform.contract.values import ContractInputs
 from captfctl.terraform.state.reader import State
 from captfctl.terraform.state.records import Records
 from runner import wire
+
+CapiOwner: TypeAlias = Cluster | Machine | MachinePool
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +157,36 @@ def owner_reference(obj: TerraformObject, kind: Kind) -> OwnerReference | None:
         if reference.kind == kind.owner and group == CAPI:
             return reference
     return None
+
+
+def owner_gate(
+    kind: Kind,
+    obj: TerraformObject,
+    reference: OwnerReference,
+    owner: CapiOwner,
+) -> ConditionValue | None:
+    """Why the owner that the reference names may not own the object; None when it may
+    (reconcile.md: The owning Cluster)."""
+    problem = _owner_problem(kind, obj, reference, owner)
+    if not problem:
+        return None
+    return DependenciesReady.OWNER_MISMATCH.says(f"{reference.kind} {reference.name}: {problem}")
+
+
+def _owner_problem(
+    kind: Kind, obj: TerraformObject, reference: OwnerReference, owner: CapiOwner
+) -> str:
+    """Which of the three owner checks fails, in words."""
+    back = owner.infrastructure
+    wanted = (INFRASTRUCTURE, kind.name, obj.metadata.name)
+    if back is None or (back.api_group, back.kind, back.name) != wanted:
+        return f"its infrastructureRef does not name {kind.name} {obj.metadata.name}"
+    if reference.uid and reference.uid != owner.metadata.uid:
+        return f"its UID {owner.metadata.uid} is not {reference.uid}, the owner reference's"
+    label = obj.metadata.labels.get(keys.CLUSTER_NAME, "")
+    if label and label != names.label_value(owner.cluster_name):
+        return f"the object's label {keys.CLUSTER_NAME} names {label}, not {owner.cluster_name}"
+    return ""
 
 
 def owner_of(rules: KindRules) -> Owner:

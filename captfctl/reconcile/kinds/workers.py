@@ -1,20 +1,22 @@
 """What machines and pools have in common: the Cluster they belong to, what it exports, and the
 data they start from (reconcile.md: Machines)."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from captfctl.cluster.door import Door, find
 from captfctl.model import keys
-from captfctl.model.capi import Cluster, InfrastructureRef
+from captfctl.model.capi import Cluster, Machine, MachinePool
 from captfctl.model.conditions import ConditionValue
 from captfctl.model.kinds import CLUSTER, INFRASTRUCTURE, MACHINE, MACHINE_POOL, Kind
-from captfctl.model.meta import ApiObject, OwnerReference
+from captfctl.model.meta import OwnerReference
 from captfctl.model.owner import Owner
 from captfctl.model.reasons import DependenciesReady
 from captfctl.model.resources import SECRETS, TERRAFORM_CLUSTERS
 from captfctl.model.terraform import TerraformCluster, TerraformObject
 from captfctl.reconcile.cache import CacheReader
-from captfctl.reconcile.kinds.rules import OwnerLookup, owner_reference, values_of
+from captfctl.reconcile.kinds.rules import OwnerLookup, owner_gate, owner_reference, values_of
 from captfctl.terraform.contract.build_workers import Bootstrap, bootstrap_of
 from captfctl.terraform.contract.hashing import hashable
 from captfctl.terraform.contract.jsontext import Json
@@ -28,30 +30,81 @@ _NOT_OWNED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
-    """What the owner of Cluster API says of the object that it owns."""
+class Exports:
+    """What the cluster's module hands to machines and pools."""
 
-    back: InfrastructureRef | None
-    cluster: str
+    exports: Json
+    failure_domains: tuple[str, ...] = ()
 
 
-def look_up(
-    cache: CacheReader, kind: Kind, obj: TerraformObject, owner: ApiObject | None, claim: Claim
-) -> OwnerLookup:
-    """The Cluster that the object's label names, and whether the owner may own the object.
+T = TypeVar("T", Machine, MachinePool)
 
-    `owner` is the one that its owner reference names, None when it is gone.
+
+@dataclass(frozen=True, slots=True)
+class Given(Generic[T]):
+    """What the inputs of a machine or pool are made of."""
+
+    owner: T
+    cluster: Cluster
+    exports: Exports
+    bootstrap: Bootstrap
+
+
+class Belongings(Generic[T]):
+    """What a machine or pool belongs to, from the caches.
+
+    `owner` is the one that its owner reference names, None when it is gone. `find_owner` gives it
+    by namespace and name.
     """
-    reference = owner_reference(obj, kind)
+
+    def __init__(
+        self,
+        cache: CacheReader,
+        kind: Kind,
+        obj: TerraformObject,
+        find_owner: Callable[[str, str], T | None],
+    ) -> None:
+        reference = owner_reference(obj, kind)
+        namespace = obj.metadata.namespace
+        self.owner: T | None = (
+            find_owner(namespace, reference.name) if reference is not None else None
+        )
+        self.lookup = _look_up(cache, kind, obj, reference, self.owner)
+        self.infrastructure = _infrastructure_of(cache, obj, self.lookup.cluster)
+
+    def given(self, door: Door) -> Given[T] | ConditionValue:
+        """What the inputs are made of, read live; or the first gate that is closed."""
+        cluster, infrastructure = self.lookup.cluster, self.infrastructure
+        if self.lookup.gate is not None or self.owner is None:
+            return self.lookup.missing
+        if cluster is None:
+            return _waiting_for_cluster(self.lookup.cluster_name)
+        gate = _cluster_gate(cluster, infrastructure)
+        if gate is not None or infrastructure is None:
+            return gate or self.lookup.missing
+        exports = _read_exports(door, infrastructure)
+        if isinstance(exports, ConditionValue):
+            return exports
+        bootstrap = _read_bootstrap(door, self.owner)
+        if isinstance(bootstrap, ConditionValue):
+            return bootstrap
+        return Given(self.owner, cluster, exports, bootstrap)
+
+
+def _look_up(
+    cache: CacheReader,
+    kind: Kind,
+    obj: TerraformObject,
+    reference: OwnerReference | None,
+    owner: Machine | MachinePool | None,
+) -> OwnerLookup:
+    """The Cluster that the object's label names, and whether the owner may own the object."""
     name = obj.metadata.labels.get(keys.CLUSTER_NAME, "")
     cluster = cache.cluster(obj.metadata.namespace, name) if name else None
     if reference is None:
         return OwnerLookup(None, cluster, _without_owner(obj, kind), name)
-    if owner is not None and (problem := _mismatch(kind, obj, reference, owner, claim)):
-        message = f"{reference.kind} {reference.name}: {problem}"
-        gate = DependenciesReady.OWNER_MISMATCH.says(message)
-        return OwnerLookup(reference, cluster, gate, name)
-    return OwnerLookup(reference, cluster, _not_terraform(cluster), name)
+    gate = owner_gate(kind, obj, reference, owner) if owner is not None else None
+    return OwnerLookup(reference, cluster, gate or _not_terraform(cluster), name)
 
 
 def _without_owner(obj: TerraformObject, kind: Kind) -> ConditionValue:
@@ -62,24 +115,6 @@ def _without_owner(obj: TerraformObject, kind: Kind) -> ConditionValue:
     return DependenciesReady.WAITING_FOR_OWNER.says(
         f"Cluster API has not set the owner reference of a {kind.owner} yet"
     )
-
-
-def _mismatch(
-    kind: Kind, obj: TerraformObject, reference: OwnerReference, owner: ApiObject, claim: Claim
-) -> str:
-    """Which of the three owner checks fails, in words."""
-    wanted = (INFRASTRUCTURE, kind.name, obj.metadata.name)
-    back = claim.back
-    if back is None or (back.api_group, back.kind, back.name) != wanted:
-        return f"its infrastructureRef does not name {kind.name} {obj.metadata.name}"
-    if reference.uid and reference.uid != owner.metadata.uid:
-        return f"its UID {owner.metadata.uid} is not {reference.uid}, the owner reference's"
-    label = obj.metadata.labels.get(keys.CLUSTER_NAME, "")
-    if label and label != claim.cluster:
-        return (
-            f"its clusterName is {claim.cluster}, but the label {keys.CLUSTER_NAME} names {label}"
-        )
-    return ""
 
 
 def _not_terraform(cluster: Cluster | None) -> ConditionValue | None:
@@ -94,7 +129,7 @@ def _not_terraform(cluster: Cluster | None) -> ConditionValue | None:
     )
 
 
-def infrastructure_of(
+def _infrastructure_of(
     cache: CacheReader, obj: TerraformObject, cluster: Cluster | None
 ) -> TerraformCluster | None:
     """The `TerraformCluster` of the object's Cluster.
@@ -110,7 +145,7 @@ def infrastructure_of(
     return found[0] if len(found) == 1 else None
 
 
-def cluster_gate(
+def _cluster_gate(
     cluster: Cluster, infrastructure: TerraformCluster | None
 ) -> ConditionValue | None:
     """Why nothing of the Cluster can be used yet."""
@@ -124,15 +159,7 @@ def cluster_gate(
     return DependenciesReady.WAITING_FOR_CLUSTER_INFRASTRUCTURE.says(text)
 
 
-@dataclass(frozen=True, slots=True)
-class Exports:
-    """What the cluster's module hands to machines and pools."""
-
-    exports: Json
-    failure_domains: tuple[str, ...] = ()
-
-
-def read_exports(door: Door, cluster: TerraformCluster) -> Exports | ConditionValue:
+def _read_exports(door: Door, cluster: TerraformCluster) -> Exports | ConditionValue:
     """From the cluster's state, live; or the gate that is closed
     (module-contract.md: Inputs)."""
     meta = cluster.metadata
@@ -157,11 +184,10 @@ def _no_exports(text: str) -> ConditionValue:
     return DependenciesReady.WAITING_FOR_CLUSTER_EXPORTS.says(text)
 
 
-def read_bootstrap(
-    door: Door, owner: ApiObject, namespace: str, secret: str
-) -> Bootstrap | ConditionValue:
+def _read_bootstrap(door: Door, owner: Machine | MachinePool) -> Bootstrap | ConditionValue:
     """From the Secret that a bootstrap provider made, live; or the gate that is closed."""
-    found = find(door, SECRETS, namespace, secret) if secret else None
+    secret = owner.bootstrap_secret
+    found = find(door, SECRETS, owner.metadata.namespace, secret) if secret else None
     bootstrap = bootstrap_of(found) if found is not None else None
     if bootstrap is not None:
         return bootstrap
@@ -172,40 +198,6 @@ def read_bootstrap(
     else:
         text = f"Secret {secret} has no bootstrap data under the key value"
     return DependenciesReady.WAITING_FOR_BOOTSTRAP_DATA.says(text)
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """What a machine or pool is given from what it belongs to."""
-
-    cluster: Cluster
-    exports: Exports
-    bootstrap: Bootstrap
-
-
-def given(
-    door: Door,
-    lookup: OwnerLookup,
-    infrastructure: TerraformCluster | None,
-    owner: ApiObject | None,
-    bootstrap_secret: str,
-) -> Given | ConditionValue:
-    """All of it, or the first gate that is closed."""
-    cluster = lookup.cluster
-    if lookup.gate is not None or owner is None:
-        return lookup.missing
-    if cluster is None:
-        return _waiting_for_cluster(lookup.cluster_name)
-    gate = cluster_gate(cluster, infrastructure)
-    if gate is not None or infrastructure is None:
-        return gate or lookup.missing
-    exports = read_exports(door, infrastructure)
-    if isinstance(exports, ConditionValue):
-        return exports
-    bootstrap = read_bootstrap(door, owner, owner.metadata.namespace, bootstrap_secret)
-    if isinstance(bootstrap, ConditionValue):
-        return bootstrap
-    return Given(cluster, exports, bootstrap)
 
 
 def _waiting_for_cluster(name: str) -> ConditionValue:
