@@ -16,6 +16,7 @@ from captfctl.controller import Handler, Informer
 from captfctl.model import keys
 from captfctl.model.core import Event, Pod
 from captfctl.model.events import EventReason
+from captfctl.model.meta import micro_time
 from captfctl.model.resource import Resource
 from captfctl.model.resources import EVENTS, PODS
 from captfctl.model.terraform import TerraformObject
@@ -39,7 +40,7 @@ class Request:
     @property
     def id(self) -> str:
         """What the pass repeats in its answer."""
-        return f"{self.at:%Y-%m-%dT%H:%M:%S.%fZ}"
+        return micro_time(self.at)
 
     def ask(self, door: Door, targets: Iterable[Target]) -> None:
         """Ask for it. An object that is gone meanwhile is left out."""

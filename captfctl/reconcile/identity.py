@@ -1,5 +1,6 @@
 """Which credentials an object may use (credentials.md: Who may use an identity)."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from captfctl.cluster.door import Door, find
@@ -29,14 +30,16 @@ class Identity:
         return cls(ref.name, ref.kind is IdentityKind.SECRET)
 
     @classmethod
-    def recorded(cls, *records: ObjectMeta) -> "Identity | None":
-        """What the first of these records was run with; None where none says so."""
-        for meta in records:
-            name = meta.annotations.get(keys.IDENTITY, "")
-            if name:
-                kind = meta.annotations.get(keys.IDENTITY_KIND, "")
+    def in_use(
+        cls, ref: IdentityRef | None, *, mutable: bool, records: Iterable[ObjectMeta]
+    ) -> "Identity":
+        """What an object's runs use. `records` is the metadata of those that it has, the applied
+        one first: what is never changed in place keeps the credentials that it was made with."""
+        for record in () if mutable else records:
+            if name := record.annotations.get(keys.IDENTITY, ""):
+                kind = record.annotations.get(keys.IDENTITY_KIND, "")
                 return cls(name, kind == IdentityKind.SECRET)
-        return None
+        return cls.of(ref)
 
     @property
     def kind(self) -> str:

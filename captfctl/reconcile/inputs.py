@@ -2,6 +2,7 @@
 (reconcile.md: Inputs and their gates)."""
 
 from captfctl.cluster.door import Door, find
+from captfctl.model import keys
 from captfctl.model.conditions import ConditionValue, Type
 from captfctl.model.core import ConfigMap, Secret
 from captfctl.model.reasons import DependenciesReady
@@ -54,11 +55,13 @@ def _build(p: Pass, records: Records) -> tuple[Inputs, Built | None]:
     except VariablesError as problem:
         return Inputs(problem.reason.says(str(problem))), None
     parts = p.obj.spec.source.image, built.inputs, variables
+    hashed = inputs_hash(*parts)
+    by_approval = p.rules.counted_by == keys.APPROVAL_HASH
     inputs = Inputs(
         values=built.inputs,
         variables=variables,
-        hash=inputs_hash(*parts),
-        approval_hash=approval_hash(*parts),
+        hash=hashed,
+        counted_hash=approval_hash(*parts) if by_approval else hashed,
         held=built.held,
     )
     return inputs, built

@@ -60,7 +60,7 @@ class StateView:
 class Inputs:
     """What the object would be applied with now, or the gate that keeps it from being known.
 
-    `approval_hash` leaves out what changes by itself. `held` says what waits for an approval and is
+    `counted_hash` is what failures are counted by. `held` says what waits for an approval and is
     not among the values; empty for nothing.
     """
 
@@ -68,7 +68,7 @@ class Inputs:
     values: ContractInputs | None = None
     variables: UserVariables = field(default_factory=dict)
     hash: str = ""
-    approval_hash: str = ""
+    counted_hash: str = ""
     held: str = ""
 
 

@@ -174,4 +174,4 @@ def _counted(p: Pass, known: Known, op: Op) -> dict[str, str]:
     """By what failures of this Job are counted, where that is not its inputs hash."""
     if op not in (Op.APPLY, Op.PLAN) or p.rules.counted_by == keys.INPUTS_HASH:
         return {}
-    return {p.rules.counted_by: known.inputs.approval_hash}
+    return {p.rules.counted_by: known.inputs.counted_hash}

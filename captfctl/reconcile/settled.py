@@ -188,11 +188,9 @@ def _credentials(
 
 
 def _identity(cache: CacheReader, rules: KindRules, config: Config, owner: Owner) -> Identity:
-    """As the setup of a pass chooses it, which has read the records."""
-    names = () if rules.mutable else (applied_name(owner), attempt_name(owner))
-    records = [cache.secret(owner.namespace, name) for name in names]
-    metas = [record.metadata for record in records if record is not None]
-    return Identity.recorded(*metas) or Identity.of(config.identity)
+    shown = (cache.secret(owner.namespace, name(owner)) for name in (applied_name, attempt_name))
+    metas = (record.metadata for record in shown if record is not None)
+    return Identity.in_use(config.identity, mutable=rules.mutable, records=metas)
 
 
 def _copy(cache: CacheReader, identity: Identity, owner: Owner) -> object:

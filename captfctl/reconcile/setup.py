@@ -50,10 +50,8 @@ def _read(p: Pass, jobs: Sequence[Job]) -> Found:
 
 
 def _identity(p: Pass, records: Records) -> Identity:
-    """What is never changed in place keeps the credentials that it was made with."""
     metas = [record.metadata for record in (records.applied, records.attempt) if record]
-    kept = None if p.rules.mutable else Identity.recorded(*metas)
-    return kept or Identity.of(p.config.identity)
+    return Identity.in_use(p.config.identity, mutable=p.rules.mutable, records=metas)
 
 
 def _nothing_runs(p: Pass, jobs: Sequence[Job]) -> bool:

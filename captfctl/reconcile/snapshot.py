@@ -78,8 +78,7 @@ def _jobs(p: Pass, known: Known) -> Jobs:
     newest = books.newest(Op.APPLY)
     blocked = newest if newest is not None and newest.blocked else None
     annotations = blocked.job.metadata.annotations if blocked else {}
-    wanted = known.inputs.approval_hash if p.rules.counted_by == keys.APPROVAL_HASH else ""
-    failed = {op: books.failures.of(op, wanted or known.inputs.hash) for op in Op}
+    failed = {op: books.failures.of(op, known.inputs.counted_hash) for op in Op}
     return Jobs(
         failures={op: found.count for op, found in failed.items()},
         last_failure={op: f.last for op, f in failed.items() if f.last is not None},

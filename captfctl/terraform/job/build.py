@@ -132,7 +132,7 @@ def _written_kind(run: RunSpec) -> str:
 
 
 def _job_annotations(run: RunSpec) -> dict[str, str]:
-    wanted: dict[str, str] = dict(run.extra_annotations)
+    wanted: dict[str, str] = {}
     if run.op in _ANSWERS_PLAN:
         wanted[keys.INPUTS_HASH] = run.inputs_hash
     if run.op is Op.APPLY:
@@ -143,11 +143,12 @@ def _job_annotations(run: RunSpec) -> dict[str, str]:
             keys.AFTER_INTERRUPTED_APPLY: run.after_interrupted_apply,
             keys.APPROVED_PLAN: run.expect_plan,
             keys.PLAN: run.plan,
-            keys.APPROVAL_HASH: run.approval_hash or wanted.get(keys.APPROVAL_HASH, ""),
+            keys.APPROVAL_HASH: run.approval_hash,
         }
     if run.op not in _ANSWERS_PLAN and run.fallback_images:
         wanted[keys.IMAGE_FALLBACKS] = msgspec.json.encode(run.fallback_images).decode()
     wanted[keys.GENERATION] = str(run.generation) if run.generation else ""
+    wanted |= run.extra_annotations
     present = {key: value for key, value in wanted.items() if value}
     if run.restore is not None:
         present[keys.RESTORE_SERIAL] = str(run.restore.serial)
