@@ -205,7 +205,7 @@ def test_any_document(api, seed):
             assert api("GET", kind.collection("default"), accept=accept).status in (200, 404)
 
 
-DEPTHS = (198, 205, 3_000, 100_000)
+DEPTHS = (150, 198, 205, 900, 3_000, 100_000)
 
 
 def nested(depth, opening, closing, inside):

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from captfctl.decide import DecideInput, Jobs, Nanoseconds, State, decide_op
@@ -127,7 +127,6 @@ _RUNS = st.lists(
 )
 
 
-@settings(max_examples=30)  # each makes its Jobs in a store
 @given(_RUNS, st.sampled_from([Op.APPLY, Op.PLAN, Op.DESTROY, Op.DRIFT]), st.integers(1, 5))
 def test_the_event_names_the_time_that_the_decision_waits_for(kinds, op, limit):
     runs = of_inputs(*(inputs for inputs, _ in kinds), op=op)

@@ -61,11 +61,11 @@ def gaps_of(moments: list[datetime]) -> list[timedelta]:
 @pytest.mark.parametrize("end_apply", [blocked, failing])
 def test_a_remediation_that_never_gets_through_starves_no_drift_check(ready: World, end_apply):
     ready.edit(remediate)
-    ends = live(ready, timedelta(hours=5), end_apply)
+    ends = live(ready, timedelta(hours=12), end_apply)
 
     checks, applies = ends["drift"], ends["apply"]
     gaps = gaps_of(checks)
-    assert len(gaps) >= 8
+    assert len(gaps) >= 20
     assert max(gaps) <= INTERVAL + JITTER + timedelta(minutes=2)  # each waits for what runs
     retries = gaps_of(applies)
     assert max(retries) <= INTERVAL + JITTER + timedelta(minutes=4)
@@ -74,7 +74,7 @@ def test_a_remediation_that_never_gets_through_starves_no_drift_check(ready: Wor
 
 def test_a_blocked_remediation_is_tried_every_ten_minutes_beside_the_checks(ready: World):
     ready.edit(remediate)
-    applies = live(ready, timedelta(hours=3), blocked)["apply"]
+    applies = live(ready, timedelta(hours=6), blocked)["apply"]
 
     gaps = gaps_of(applies)
     assert min(gaps) >= RETRY
@@ -104,7 +104,7 @@ def test_the_wait_for_approval_is_told_while_a_drift_check_runs(ready: World):
 
 def test_a_change_of_inputs_that_is_blocked_still_pauses_the_checks(ready: World):
     ready.edit(variables('{"region":"eu-2"}'))
-    ends = live(ready, timedelta(hours=3), blocked)
+    ends = live(ready, timedelta(hours=6), blocked)
 
     assert ends["drift"] == []
-    assert len(ends["apply"]) > 15
+    assert len(ends["apply"]) > 30

@@ -341,9 +341,9 @@ def test_reading_a_large_plan_needs_little_more_memory_than_its_text():
                 "after_unknown": {},
             },
         }
-        for n in range(1200)
+        for n in range(3000)
     ]
-    resources = [{"mode": "managed", "address": f"t.r[{n}]", "values": values} for n in range(1200)]
+    resources = [{"mode": "managed", "address": f"t.r[{n}]", "values": values} for n in range(3000)]
     document = json.dumps(
         {
             "resource_changes": entries,
@@ -360,5 +360,5 @@ def test_reading_a_large_plan_needs_little_more_memory_than_its_text():
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert found.summary.update == 1200
+    assert found.summary.update == 3000
     assert peak < 3 * size

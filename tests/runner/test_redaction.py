@@ -123,7 +123,7 @@ def test_many_secrets_are_found_wherever_they_stand(count, seed, size):
     values = [rng.randbytes(rng.choice((5, 9, 15, 40))).hex().encode() for _ in range(count)]
     text = b"".join(
         rng.randbytes(rng.randrange(20)) + (rng.choice(values) if rng.random() < 0.3 else b"")
-        for _ in range(80)
+        for _ in range(200)
     )
     secrets = SecretSet()
     for value in values:
