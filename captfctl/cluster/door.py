@@ -14,10 +14,12 @@ from enum import StrEnum
 from typing import Any, Generic, Protocol, TypeVar
 
 from captfctl.cluster.errors import NotFound
+from captfctl.model.meta import ApiObject
 from captfctl.model.resource import Resource
 
 T = TypeVar("T")
 U = TypeVar("U")
+A = TypeVar("A", bound=ApiObject)
 
 
 class Propagation(StrEnum):
@@ -165,3 +167,16 @@ def find(door: Door, resource: Resource[T], namespace: str, name: str) -> T | No
         return door.get(resource, name, namespace)
     except NotFound:
         return None
+
+
+def delete_as_read(door: Door, resource: Resource[A], obj: A) -> None:
+    """Delete the object if it is still the version that was read. Raises `Conflict` when it is not,
+    `NotFound` when it is gone, and every other error of the door."""
+    meta = obj.metadata
+    door.delete(
+        resource,
+        meta.name,
+        meta.namespace,
+        uid=meta.uid,
+        resource_version=meta.resource_version,
+    )

@@ -23,9 +23,8 @@ from captfctl.model.resources import (
     CONFIG_MAPS,
     JOBS,
     LEASES,
-    MACHINE_POOLS,
-    MACHINES,
     NAMESPACES,
+    OWNERS,
     ROLE_BINDINGS,
     SECRETS,
     SERVICE_ACCOUNTS,
@@ -35,7 +34,12 @@ from captfctl.model.resources import (
     TERRAFORM_MACHINES,
 )
 from captfctl.model.subject import Subject
-from captfctl.model.terraform import IdentityKind, TerraformCluster, TerraformObject
+from captfctl.model.terraform import (
+    IdentityKind,
+    IdentityRef,
+    TerraformCluster,
+    TerraformObject,
+)
 from captfctl.reconcile.cache import copied_identity, users_of_copy
 from captfctl.runs.jobs import is_finished
 from captfctl.runs.reader import Key, slim
@@ -58,6 +62,11 @@ _IN_USE = f"{keys.IDENTITY_IN_USE}={keys.TRUE}"
 _STATE_LOCKS = f"{_MANAGED},{keys.TFSTATE}={keys.TRUE}"
 _VARIABLES = f"{keys.VARIABLES}={keys.TRUE}"
 _STRAY = f"{keys.TFSTATE}={keys.TRUE},{keys.TFSTATE_SUFFIX},{keys.MANAGED}!={keys.TRUE}"
+
+_WORKERS: dict[str, Resource[Any]] = {
+    MACHINE.name: TERRAFORM_MACHINES,
+    MACHINE_POOL.name: TERRAFORM_MACHINE_POOLS,
+}
 
 log = logging.getLogger(__name__)
 
@@ -105,28 +114,22 @@ def _copy_index(secret: ApiObject) -> Iterable[str]:
     return (meta.annotations.get(keys.IDENTITY, ""),)
 
 
-def _identity_index(obj: TerraformCluster) -> Iterable[str]:
-    """The identities an object names, for itself or as its machines' default."""
-    spec = obj.spec
-    refs = [spec.identity_ref, spec.defaults.identity_ref if spec.defaults else None]
-    return {ref.name for ref in refs if ref is not None and ref.kind != "Secret"}
-
-
-def _own_identity_index(obj: TerraformObject) -> Iterable[str]:
-    ref = obj.spec.identity_ref
-    return (ref.name,) if ref is not None and ref.kind is not IdentityKind.SECRET else ()
+def _identity_index(obj: TerraformObject) -> Iterable[str]:
+    """The TerraformClusterIdentities that an object names."""
+    return {ref.name for ref in _identity_refs(obj) if ref.kind is not IdentityKind.SECRET}
 
 
 def local_secrets(obj: TerraformObject) -> Iterable[str]:
     """The Secrets of its namespace that an object names as identities."""
-    refs = [obj.spec.identity_ref]
-    if isinstance(obj, TerraformCluster) and obj.spec.defaults:
-        refs.append(obj.spec.defaults.identity_ref)
-    return {
-        f"{obj.metadata.namespace}/{ref.name}"
-        for ref in refs
-        if ref is not None and ref.kind is IdentityKind.SECRET
-    }
+    refs = [ref for ref in _identity_refs(obj) if ref.kind is IdentityKind.SECRET]
+    return {f"{obj.metadata.namespace}/{ref.name}" for ref in refs}
+
+
+def _identity_refs(obj: TerraformObject) -> Iterable[IdentityRef]:
+    """What it names for itself; a cluster also as its machines' default."""
+    defaults = obj.spec.defaults if isinstance(obj, TerraformCluster) else None
+    refs = (obj.spec.identity_ref, defaults.identity_ref if defaults else None)
+    return (ref for ref in refs if ref is not None)
 
 
 def _variables_index(obj: TerraformObject) -> Iterable[str]:
@@ -148,29 +151,15 @@ class Caches:
     def __init__(self, door: Door, settings: ManagerSettings, clock: Clock) -> None:
         self._door, self._settings, self._clock = door, settings, clock
         self._all: list[Informer[Any]] = []
-        kept = _watch_filter(settings)
-        self.clusters = self._informer(
-            TERRAFORM_CLUSTERS,
-            labels=kept,
-            indexes={
-                BY_CLUSTER: _cluster_index,
-                BY_IDENTITY: _identity_index,
-                BY_LABEL: _label_index,
-                BY_LOCAL_SECRET: local_secrets,
-                BY_VARIABLES: _variables_index,
-            },
-            resync=True,
-        )
+        self.clusters = self._objects(TERRAFORM_CLUSTERS)
         self.capi_clusters = self._informer(CLUSTERS)
         self.own = {CLUSTER.name: self.clusters}
         self.owners = {CLUSTER.name: self.capi_clusters}
-        for kind, resource, owners in (
-            (MACHINE, TERRAFORM_MACHINES, MACHINES),
-            (MACHINE_POOL, TERRAFORM_MACHINE_POOLS, MACHINE_POOLS),
-        ):
+        for kind, resource in _WORKERS.items():
+            owners = OWNERS[kind]
             if self._served(resource) and self._served(owners):
-                self.own[kind.name] = self._workers(resource, kept)
-                self.owners[kind.name] = self._informer(owners)
+                self.own[kind] = self._objects(resource)
+                self.owners[kind] = self._informer(owners)
         self.jobs = self._informer(
             JOBS,
             labels=_MANAGED,
@@ -198,10 +187,13 @@ class Caches:
         self.variable_maps = self._informer(CONFIG_MAPS.metadata_only(), labels=_VARIABLES)
         self.namespaces = self._informer(NAMESPACES.metadata_only(), everywhere=True)
         self.identities = self._informer(TERRAFORM_CLUSTER_IDENTITIES, everywhere=True, resync=True)
+        # Whatever their watch filter: another manager's machine blocks a deletion, too.
         self.dependents = [
-            self._informer(resource.metadata_only())
-            for resource in (TERRAFORM_MACHINES, TERRAFORM_MACHINE_POOLS)
-            if self._served(resource)
+            self.own[kind]
+            if kind in self.own and not _watch_filter(settings)
+            else self._informer(resource.metadata_only())
+            for kind, resource in _WORKERS.items()
+            if kind in self.own or self._served(resource)
         ]
 
     def _informer(
@@ -227,13 +219,14 @@ class Caches:
         self._all.append(informer)
         return informer
 
-    def _workers(self, resource: Resource[Any], kept: str) -> Informer[Any]:
+    def _objects(self, resource: Resource[Any]) -> Informer[Any]:
+        """The objects of one of our kinds."""
         return self._informer(
             resource,
-            labels=kept,
+            labels=_watch_filter(self._settings),
             indexes={
                 BY_CLUSTER: _cluster_index,
-                BY_IDENTITY: _own_identity_index,
+                BY_IDENTITY: _identity_index,
                 BY_LABEL: _label_index,
                 BY_LOCAL_SECRET: local_secrets,
                 BY_VARIABLES: _variables_index,

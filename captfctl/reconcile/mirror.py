@@ -5,7 +5,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from captfctl.cluster.door import Door, find
+from captfctl.cluster.door import Door, delete_as_read, find
 from captfctl.cluster.errors import NotFound
 from captfctl.cluster.retry import retry_on_conflict
 from captfctl.errors import CaptfError
@@ -201,11 +201,5 @@ def _write_users(door: Door, mirror: Secret, users: list[OwnerReference]) -> boo
         meta.owner_references = users
         door.update(SECRETS, mirror)
         return False
-    door.delete(
-        SECRETS,
-        meta.name,
-        meta.namespace,
-        uid=meta.uid,
-        resource_version=meta.resource_version,
-    )
+    delete_as_read(door, SECRETS, mirror)
     return True

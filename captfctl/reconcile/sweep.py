@@ -4,7 +4,7 @@
 import logging
 from typing import TypeVar
 
-from captfctl.cluster.door import Door
+from captfctl.cluster.door import Door, delete_as_read
 from captfctl.cluster.errors import Conflict, NotFound
 from captfctl.errors import CaptfError
 from captfctl.model import keys
@@ -139,15 +139,8 @@ def _listed(door: Door, resource: Resource[T], namespace: str) -> list[T]:
 
 
 def _delete(door: Door, resource: Resource[T], item: T) -> bool:
-    meta = item.metadata
     try:
-        door.delete(
-            resource,
-            meta.name,
-            meta.namespace,
-            uid=meta.uid,
-            resource_version=meta.resource_version,
-        )
+        delete_as_read(door, resource, item)
     except (NotFound, Conflict):
         return False
     return True

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 from captfctl.clock import Clock
-from captfctl.cluster.door import Door, find
+from captfctl.cluster.door import Door, delete_as_read, find
 from captfctl.cluster.errors import AlreadyExists, ApiError, Conflict, NotFound
 from captfctl.model import keys, names
 from captfctl.model.core import Lease, LeaseSpec
@@ -156,13 +156,7 @@ class LeaseStore:
             lease = self.read(namespace, name)
             if lease is None or lease.spec.holder_identity != job:
                 return
-            self._door.delete(
-                LEASES,
-                name,
-                namespace,
-                uid=lease.metadata.uid,
-                resource_version=lease.metadata.resource_version,
-            )
+            delete_as_read(self._door, LEASES, lease)
         except (NotFound, Conflict):
             return
         except ApiError as error:

@@ -280,6 +280,10 @@ def test_a_reconcile_after_the_backoff_runs_what_is_due_and_reports_that(tmp_pat
     code, told = reconcile()
     assert (code, "StepFailed" in told) == (4, True), told
     gate.touch()
+    code, told = reconcile()  # before the next try is due
+    assert code == 4, told
+    assert "the next try is due at" in told
+    assert "JobCreated" not in told
     store = EmbeddedStore.open(site.data / STORE, SystemClock())
     let_backoff_pass(store.door())
     store.close()

@@ -4,7 +4,7 @@ Everything here can be repeated, finds nothing the second time, and raises any e
 `NotFound`: the object's finalizer stays until all of it is gone.
 """
 
-from captfctl.cluster.door import Door
+from captfctl.cluster.door import Door, delete_as_read
 from captfctl.cluster.errors import Conflict, NotFound
 from captfctl.model import keys, names
 from captfctl.model.owner import Owner
@@ -72,14 +72,7 @@ def delete_leases(door: Door, owner: Owner) -> None:
     """
     leases = door.list(LEASES, owner.namespace, labels=f"{owner.selector},{keys.LEASE}").items
     for lease in leases:
-        meta = lease.metadata
         try:
-            door.delete(
-                LEASES,
-                meta.name,
-                meta.namespace,
-                uid=meta.uid,
-                resource_version=meta.resource_version,
-            )
+            delete_as_read(door, LEASES, lease)
         except (NotFound, Conflict):
             continue

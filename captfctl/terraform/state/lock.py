@@ -7,7 +7,7 @@ from typing import Self
 
 import msgspec
 
-from captfctl.cluster.door import Door, find
+from captfctl.cluster.door import Door, delete_as_read, find
 from captfctl.cluster.errors import NotFound
 from captfctl.model import keys, names
 from captfctl.model.conditions import cut
@@ -128,15 +128,8 @@ def remove_lock(door: Door, owner: Owner, lock_id: str) -> None:
     lease = find_lock(door, owner)
     if lease is None or lock_id not in (_info(lease).id, lease.spec.holder_identity):
         return
-    meta = lease.metadata
     with contextlib.suppress(NotFound):
-        door.delete(
-            LEASES,
-            meta.name,
-            meta.namespace,
-            uid=meta.uid,
-            resource_version=meta.resource_version,
-        )
+        delete_as_read(door, LEASES, lease)
 
 
 def _info(lease: Lease) -> _LockInfo:
