@@ -49,6 +49,17 @@ def state_lock(suffix: str) -> str:
     return f"lock-tfstate-default-{suffix}"
 
 
+def state_backup(suffix: str, serial: int, digest: str = "") -> str:
+    """The name of a backup set (state.md: Backups). `digest` is for a second one of the serial."""
+    base = f"captf-state-backup-{suffix}-{serial}"
+    return f"{base}-{digest[:8]}" if digest else base
+
+
+def backup_chunk(backup: str, chunk: int) -> str:
+    """The name of a Secret of a backup set."""
+    return f"{backup}-part-{chunk}" if chunk else backup
+
+
 def run_lease(suffix: str) -> str:
     """The name of the Lease that keeps an object's runs apart."""
     return f"captf-run-{suffix}"

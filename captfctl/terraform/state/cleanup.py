@@ -9,14 +9,10 @@ from captfctl.cluster.errors import Conflict, NotFound
 from captfctl.model import keys, names
 from captfctl.model.owner import Owner
 from captfctl.model.resources import LEASES, SECRETS
+from captfctl.terraform.state.backups import backup_selector
 from captfctl.terraform.state.protected import delete_protected
 from captfctl.terraform.state.reader import state_selector
 from captfctl.terraform.state.unsaved import delete_kept
-
-
-def backup_selector(owner: Owner) -> str:
-    """What selects the backups of an object's state."""
-    return f"{keys.STATE_BACKUP}=true,{keys.STATE_BACKUP_SUFFIX}={owner.suffix}"
 
 
 def delete_state(door: Door, owner: Owner) -> None:

@@ -11,7 +11,7 @@ from captfctl.model import keys, names
 from captfctl.model.meta import ObjectMeta
 from captfctl.model.owner import Owner
 from captfctl.model.resources import SECRETS
-from captfctl.terraform.state.cleanup import backup_selector
+from captfctl.terraform.state.backups import backup_selector
 from captfctl.terraform.state.protected import encode_references, with_owner
 from captfctl.terraform.state.reader import State
 from captfctl.terraform.state.unsaved import kept_selector

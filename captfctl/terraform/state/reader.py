@@ -1,9 +1,10 @@
 """Reading a state from the Secrets that Terraform's backend wrote (state.md: Reading a state)."""
 
+import hashlib
 import re
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 import msgspec
@@ -66,7 +67,8 @@ class State:
     """A state that was read. `bytes` is the compressed size of all chunks, `unpacked` the other.
 
     `chunks` is the metadata of its Secrets in chunk order: the first is the base. `resources`
-    counts managed resource blocks, whatever their number of instances.
+    counts managed resource blocks, whatever their number of instances. `digest` is of the
+    compressed content.
     """
 
     serial: int
@@ -78,11 +80,25 @@ class State:
     chunks: tuple[ObjectMeta, ...] = field(repr=False)
     bytes: int
     unpacked: int = 0
+    digest: str = ""
 
     @property
     def large(self) -> bool:
         """Whether it will soon be too large to be read."""
         return self.unpacked >= LARGE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """What a state file says of itself. `text` is the whole of it, values of resources included: it
+    belongs nowhere else."""
+
+    serial: int
+    lineage: str
+    terraform_version: str
+    outputs: Mapping[str, Output] = field(repr=False)
+    resources: int
+    text: bytes = field(repr=False)
 
 
 class _Resource(msgspec.Struct):
@@ -130,32 +146,46 @@ def state_of(secrets: Sequence[Secret], owner: Owner) -> State | Unreadable:
     try:
         chunks = _in_order(secrets, owner.suffix)
         payload = _payload(chunks)
+    except _BadStateError as error:
+        return error.unreadable
+    content = content_of(payload)
+    inputs_hash = chunks[0].metadata.annotations.get(keys.INPUTS_HASH, "")
+    if isinstance(content, Unreadable):
+        return replace(content, inputs_hash=inputs_hash)
+    return State(
+        serial=content.serial,
+        lineage=content.lineage,
+        terraform_version=content.terraform_version,
+        outputs=content.outputs,
+        resources=content.resources,
+        inputs_hash=inputs_hash,
+        chunks=tuple(chunk.metadata for chunk in chunks),
+        bytes=len(payload),
+        unpacked=len(content.text),
+        digest=digest_of(payload),
+    )
+
+
+def digest_of(payload: bytes) -> str:
+    """The digest of a compressed state, as it is recorded on its backups."""
+    return hashlib.sha256(payload).hexdigest()
+
+
+def content_of(payload: bytes) -> Content | Unreadable:
+    """What a compressed state holds, read within the limits."""
+    try:
         text = _decompress(payload)
-        if text is None:
-            return _too_large(chunks[0])
         document = _parse(text)
     except _BadStateError as error:
         return error.unreadable
-    return State(
+    return Content(
         serial=document.serial or 0,
         lineage=document.lineage or "",
         terraform_version=document.terraform_version or "",
         outputs=document.outputs or {},
         resources=sum(resource.mode == "managed" for resource in document.resources or ()),
-        inputs_hash=_inputs_hash(chunks[0]),
-        chunks=tuple(chunk.metadata for chunk in chunks),
-        bytes=len(payload),
-        unpacked=len(text),
+        text=text,
     )
-
-
-def _inputs_hash(base: Secret) -> str:
-    return base.metadata.annotations.get(keys.INPUTS_HASH, "")
-
-
-def _too_large(base: Secret) -> Unreadable:
-    text = f"the state is larger than {in_mib(DECOMPRESSED_MAX)} when decompressed"
-    return Unreadable(StateProblem.TOO_LARGE, text, _inputs_hash(base))
 
 
 def in_mib(size: int) -> str:
@@ -193,7 +223,7 @@ def _index(name: str, suffix: str) -> int:
     )
 
 
-def _payload(chunks: list[Secret]) -> bytes:
+def _payload(chunks: Sequence[Secret]) -> bytes:
     for secret in chunks:
         if keys.TFSTATE not in secret.data:
             raise _BadStateError(
@@ -203,9 +233,8 @@ def _payload(chunks: list[Secret]) -> bytes:
     return b"".join(secret.data[keys.TFSTATE] for secret in chunks)
 
 
-def _decompress(payload: bytes) -> bytes | None:
-    """The first gzip member; what follows is a stale tail of an earlier, longer state. None: it is
-    too large.
+def _decompress(payload: bytes) -> bytes:
+    """The first gzip member; what follows is a stale tail of an earlier, longer state.
 
     Bounded: a module could write a gzip bomb into its own state.
     """
@@ -215,7 +244,10 @@ def _decompress(payload: bytes) -> bytes | None:
     except zlib.error as error:
         raise _BadStateError(StateProblem.CORRUPT, "the state is not valid gzip") from error
     if len(text) > DECOMPRESSED_MAX:
-        return None
+        raise _BadStateError(
+            StateProblem.TOO_LARGE,
+            f"the state is larger than {in_mib(DECOMPRESSED_MAX)} when decompressed",
+        )
     if not stream.eof:
         raise _BadStateError(StateProblem.CORRUPT, "the state's gzip stream ends too early")
     return text

@@ -7,7 +7,7 @@ from captfctl.model import keys, names
 from captfctl.model.owner import Owner
 from captfctl.model.reasons import StateReadable
 from captfctl.model.resources import SECRETS
-from captfctl.terraform.state.cleanup import backup_selector
+from captfctl.terraform.state.backups import backup_selector
 from captfctl.terraform.state.last_state import LastState, accepted_as
 from captfctl.terraform.state.lock import LockTrace, find_lock
 from captfctl.terraform.state.reader import (
