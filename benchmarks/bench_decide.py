@@ -11,7 +11,7 @@ from benchmarks.figures import Figure, Yardstick, at_least
 from benchmarks.timing import alternately
 from captfctl.decide import Action, DecideInput, Decision, Jobs, PlanView, Reason, State, decide_op
 from captfctl.model.ops import Op
-from captfctl.model.terraform import PlanReason
+from captfctl.model.plan import PlanReason
 
 AIM = 100_000
 ROUNDS = 15

@@ -8,7 +8,7 @@ from captfctl.decide.job import job
 from captfctl.decide.schedule import schedule
 from captfctl.decide.types import Action, DecideInput, Decision, Reason
 from captfctl.model.ops import Op
-from captfctl.model.terraform import PlanReason
+from captfctl.model.plan import PlanReason
 from runner import wire
 
 _OF_APPLIED_INPUTS = frozenset({Reason.LAST_APPLY_FAILED, Reason.DRIFT_REMEDIATION})

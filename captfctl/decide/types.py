@@ -10,7 +10,7 @@ import msgspec
 from captfctl.decide import duration
 from captfctl.decide.duration import Nanoseconds
 from captfctl.model.ops import Op
-from captfctl.model.terraform import PlanReason
+from captfctl.model.plan import PlanReason
 
 
 class Action(StrEnum):

@@ -12,7 +12,7 @@ UNKNOWN: Final = "Unknown"
 
 
 class Type(StrEnum):
-    """The condition types of cluster, machine and pool, in the order in which they are listed."""
+    """The condition types of our kinds, in the order in which they are listed."""
 
     READY = "Ready"
     PAUSED = "Paused"
@@ -33,6 +33,7 @@ class Type(StrEnum):
     DELETION_BLOCKED = "DeletionBlocked"
     ENDPOINT_AVAILABLE = "EndpointAvailable"
     AUTOSCALING_ACTIVE = "AutoscalingActive"
+    APPROVED = "Approved"
 
 
 NEGATIVE = frozenset({Type.DRIFT_DETECTED, Type.DELETING, Type.DELETION_BLOCKED})

@@ -17,6 +17,7 @@ from captfctl.model.resources import (
     TERRAFORM_MACHINE_POOLS,
     TERRAFORM_MACHINE_TEMPLATES,
     TERRAFORM_MACHINES,
+    TERRAFORM_PLANS,
 )
 from captfctl.model.schema import Schema, schema_of
 
@@ -181,6 +182,22 @@ DEFINITIONS: tuple[Definition, ...] = (
             Column(name="Secret", path=".spec.secretRef.name"),
             Column(name="Namespace", path=".spec.secretRef.namespace"),
             condition_column("Ready"),
+            AGE,
+        ),
+    ),
+    Definition(
+        resource=TERRAFORM_PLANS,
+        short_names=("tfplan",),
+        labels=_LABELS,
+        columns=(
+            Column(name="Target", path=".spec.targetRef.name"),
+            Column(name="Reason", path=".spec.reason"),
+            Column(name="Phase", path=".status.phase"),
+            *(
+                Column(name=action.capitalize(), path=f".spec.summary.{action}", type="integer")
+                for action in ("create", "update", "replace", "delete")
+            ),
+            Column(name="Approved", path=".spec.approved", type="boolean"),
             AGE,
         ),
     ),

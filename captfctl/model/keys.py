@@ -33,6 +33,9 @@ IDENTITY_IN_USE = "captf.io/identity-in-use"
 STATE_BACKUP = "captf.io/state-backup"
 STATE_BACKUP_SUFFIX = "captf.io/state-backup-suffix"
 UNSAVED_STATE = "captf.io/unsaved-state"
+PLAN_PHASE = "captf.io/plan-phase"
+PLAN_REASON = "captf.io/plan-reason"
+DESTRUCTIVE = "captf.io/destructive"
 RETAINED_FROM_UID = "captf.io/retained-from-uid"
 
 # Labels set by people.
@@ -116,3 +119,4 @@ ORPHAN = "orphan"
 
 FIELD_OWNER = "captf-manager"
 TRUE = "true"
+FALSE = "false"

@@ -11,6 +11,7 @@ LABEL_VALUE_MAX = 63
 NAME_MAX = 253
 JOB_NAME_MAX = 57  # with its suffix the pod's name still is a host name
 
+_PLAN_DIGITS = 10
 _POD_SUFFIX = 6  # what Kubernetes appends to the name of a Job: `-` and five characters
 _ATTEMPT = re.compile(r"a([1-9][0-9]{0,9})")
 _ATTEMPT_MAX = 2**31 - 1
@@ -95,6 +96,14 @@ def applied_record(kind: str, name: str) -> str:
 def plan_key(kind: str, name: str) -> str:
     """The Secret with the key of the plan fingerprint."""
     return _record("captf-plankey", kind, name)
+
+
+def plan(target: str, job: str, plan_hash: str) -> str:
+    """The name of the plan that a Job made (plans.md: Names and owners): a Job that is read again
+    finds its plan, and the same change of a later Job is another plan."""
+    digest = _hex(f"{job}\n{plan_hash}", _PLAN_DIGITS)
+    prefix = target.encode()[: NAME_MAX - 1 - _PLAN_DIGITS].decode(errors="ignore")
+    return f"{prefix.rstrip('.') if prefix != target else target}-{digest}"
 
 
 def credentials_mirror(identity: str) -> str:

@@ -131,6 +131,37 @@ class IdentityReady(Reason, types=(Type.READY,)):
         "Delete the objects that use it, or let them name another identity.")
 
 
+class PlanReady(Reason, types=(Type.READY,)):
+    """`Ready` of a `TerraformPlan`: whether it can be or was applied."""
+
+    PENDING = _Row(TRUE, "Pending", PERSON,
+        "The plan waits for an approval; nothing of it is applied.",
+        "Read the plan, then approve it with captfctl approve, or change the inputs.",
+        warning=False)
+    APPROVED = _Row(TRUE, "Approved", PROGRESSING,
+        "The plan is approved and its apply has not ended.")
+    APPLIED = _Row(TRUE, "Applied", DONE, "Exactly this plan was applied.")
+    FAILED = _Row(FALSE, "Failed", DONE,
+        "The apply found that something else would be done by now; nothing was applied.",
+        "Read and approve the plan that took its place.")
+    SUPERSEDED = _Row(FALSE, "Superseded", DONE,
+        "Another plan took its place, or there is nothing left to apply; the message tells.")
+
+
+class PlanApproved(Reason, types=(Type.APPROVED,)):
+    """Of a `TerraformPlan`: whether somebody approved it; the message names who."""
+
+    APPROVED = _Row(TRUE, "Approved", DONE, "It was approved, whatever became of it.")
+    PENDING = _Row(FALSE, "Pending", PERSON,
+        "Nobody has approved it yet.",
+        "Approve it with captfctl approve, or set spec.approved and spec.approvedBy.",
+        warning=False)
+    NOT_APPROVED = _Row(FALSE, "NotApproved", DONE, "It was superseded, and never approved.")
+    APPROVAL_IGNORED = _Row(FALSE, "ApprovalIgnored", PERSON,
+        "It was approved and then superseded before it was applied: the approval applies nothing.",
+        "Read and approve the object's current plan.")
+
+
 class Paused(Reason, types=(Type.PAUSED,)):
     """Whether the object is paused; then finished Jobs are read and nothing starts."""
 

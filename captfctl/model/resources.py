@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from captfctl.model import capi, core, identity, kinds, machine, templates, terraform
+from captfctl.model import capi, core, identity, kinds, machine, plan, templates, terraform
 from captfctl.model.kinds import INFRASTRUCTURE, VERSION
 from captfctl.model.resource import Resource
 
@@ -97,4 +97,7 @@ TERRAFORM_MACHINE_TEMPLATES = Resource(
     "terraformmachinetemplates",
     True,
     templates.TerraformMachineTemplate,
+)
+TERRAFORM_PLANS = Resource(
+    INFRASTRUCTURE, VERSION, "TerraformPlan", "terraformplans", True, plan.TerraformPlan
 )

@@ -61,12 +61,6 @@ class VariableFormat(StrEnum):
     JSON = "JSON"
 
 
-class PlanReason(StrEnum):
-    MANUAL = "Manual"
-    DESTRUCTIVE = "Destructive"
-    EXPORTS_CHANGE = "ExportsChange"
-
-
 class Source(Part):
     """The image with the module and its runtime."""
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from captfctl.decide import DecideInput, Jobs, PlanView, State
 from captfctl.model.ops import Op
-from captfctl.model.terraform import PlanReason
+from captfctl.model.plan import PlanReason
 
 T0 = datetime(2026, 9, 25, 12, 0, 0, tzinfo=UTC)
 A, B, C = "h1:a", "h1:b", "h1:c"

@@ -4,7 +4,7 @@ import pytest
 
 from captfctl.decide import Action, Jobs, Reason, decide_op
 from captfctl.model.ops import Op
-from captfctl.model.terraform import PlanReason
+from captfctl.model.plan import PlanReason
 from runner.wire import EMPTY_PLAN
 from tests.decide.snapshots import T0, A, B, C, ago, applied, failed, minutes, plan, snapshot
 

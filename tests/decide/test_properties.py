@@ -19,7 +19,7 @@ from captfctl.decide import (
 )
 from captfctl.decide.duration import of
 from captfctl.model.ops import Op
-from captfctl.model.terraform import PlanReason
+from captfctl.model.plan import PlanReason
 from tests.decide.snapshots import T0, A, B, applied, plan
 
 hashes = st.sampled_from(["", A, B])

@@ -10,7 +10,15 @@ import pytest
 
 from captfctl.model.condition_types import FALSE, NEGATIVE, TRUE, Type
 from captfctl.model.events import EventReason
-from captfctl.model.reasons import AutoscalingActive, Reason, Standing, reason_named, table
+from captfctl.model.reasons import (
+    AutoscalingActive,
+    PlanApproved,
+    PlanReady,
+    Reason,
+    Standing,
+    reason_named,
+    table,
+)
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "captfctl"
@@ -32,10 +40,6 @@ LATER = {
         "VariablesSchemaUnavailable",
     ],
     "plans": [
-        "Approved",
-        "NotApproved",
-        "ApprovalIgnored",
-        "Superseded",
         "PlanReady",
         "PlanApproved",
         "PlanApplied",
@@ -54,6 +58,11 @@ HOMONYMS = {
     "DriftRemediation": "a decision",
     "InputsChanged": "a decision",
     "Provisioned": "a column",
+    "Approved": "a phase of a plan",
+    "Pending": "a phase of a plan",
+    "Applied": "a phase of a plan",
+    "Failed": "a phase of a plan",
+    "Superseded": "a phase of a plan",
     "NamespaceTerminating": "a cause that an API server gives",
 }
 
@@ -136,6 +145,13 @@ def test_a_condition_is_set_by_a_row_of_the_table():
     assert found == []
 
 
+DONE_AND_FALSE = {
+    AutoscalingActive.AUTOSCALING_DISABLED,  # no pool has to have one
+    # A plan that ended unapplied stays as it is.
+    PlanReady.FAILED,
+    PlanReady.SUPERSEDED,
+    PlanApproved.NOT_APPROVED,
+}
 ROWS = [(kind, reason) for kind, reasons in table() for reason in reasons]
 
 
@@ -158,8 +174,7 @@ def test_every_row_is_whole(kind: Type, reason: Reason):
     if reason.standing is Standing.DONE:
         assert reason.status == (
             FALSE
-            if kind in NEGATIVE | {Type.PAUSED, Type.RECONCILING}
-            or reason is AutoscalingActive.AUTOSCALING_DISABLED  # no pool has to have one
+            if kind in NEGATIVE | {Type.PAUSED, Type.RECONCILING} or reason in DONE_AND_FALSE
             else TRUE
         )
 
