@@ -17,10 +17,12 @@ from captfctl.model import keys, names
 from captfctl.model.capi import Cluster, Machine, MachinePool
 from captfctl.model.core import Job
 from captfctl.model.identity import TerraformClusterIdentity
-from captfctl.model.kinds import INFRASTRUCTURE, Kind
+from captfctl.model.kinds import INFRASTRUCTURE, KINDS, Kind
 from captfctl.model.meta import ApiObject
+from captfctl.model.ops import MUTATING
+from captfctl.model.reasons import WaitReason
 from captfctl.model.terraform import TerraformCluster, TerraformObject
-from captfctl.runs.jobs import is_bookkept, is_finished
+from captfctl.runs.jobs import is_bookkept, is_finished, operation_of
 from captfctl.runs.slots import Slots
 
 Key = tuple[str, str]
@@ -66,6 +68,7 @@ def connect(caches: Caches, kind: Kind, queue: WorkQueue[Key]) -> None:
     ):
         _any_change(informer, wakes(_variables_users(indexed, source)))
     siblings = wakes(lambda obj: _siblings(indexed, obj))
+    _when_a_gate_opens(caches.jobs, kind, lambda job: _waiting(own, _siblings(indexed, job)), wake)
     if kind.leads:
         for informer in caches.dependents:
             informer.add_handler(Handler(on_delete=siblings))
@@ -113,10 +116,50 @@ def _when_credentials_change(
 def _inherited(
     siblings: Callable[[Any], None], old: TerraformCluster, new: TerraformCluster
 ) -> None:
-    """What the machines of a cluster take from it: its spec, and that it is provisioned."""
-    before = old.metadata.generation, old.status.initialization
-    if before != (new.metadata.generation, new.status.initialization):
+    """What machines and pools take from their cluster: its spec, that it is provisioned, and the
+    exports in its state."""
+    if _given(old) != _given(new):
         siblings(new)
+
+
+def _given(cluster: TerraformCluster) -> tuple[object, ...]:
+    status = cluster.status
+    return cluster.metadata.generation, status.initialization, status.observed_state_serial
+
+
+def _when_a_gate_opens(
+    jobs: Informer[Job],
+    kind: Kind,
+    waiting: Callable[[Job], Iterable[Key]],
+    wake: Callable[[Iterable[Key]], None],
+) -> None:
+    """Jobs on the other side of the operation gate have given their leases back once they were
+    read, or are gone.
+
+    An object whose wait is not in the cache yet is woken by that: it shows what the pass wrote.
+    """
+
+    def over(job: Job) -> None:
+        other = KINDS.get(job.metadata.labels.get(keys.OWNER_KIND, ""))
+        if other is not None and other.leads != kind.leads and operation_of(job) in MUTATING:
+            wake(waiting(job))
+
+    def read(old: Job, new: Job) -> None:
+        if is_bookkept(new) and not is_bookkept(old):
+            over(new)
+
+    jobs.add_handler(Handler(on_update=read, on_delete=over))
+
+
+_AT_THE_GATE = frozenset({WaitReason.CLUSTER_OPERATION, WaitReason.MACHINE_OPERATIONS})
+
+
+def _waiting(own: Informer[Any], among: Iterable[Key]) -> Iterable[Key]:
+    """Those that wait at the operation gate."""
+    for key in among:
+        obj = own.get(*key)
+        if obj is not None and any(c.reason in _AT_THE_GATE for c in obj.status.conditions):
+            yield key
 
 
 def connect_slots(caches: Caches, slots: Slots) -> None:

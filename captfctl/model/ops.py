@@ -22,3 +22,7 @@ class Op(StrEnum):
     def background(self) -> bool:
         """Held back first when Job slots run short."""
         return self in (Op.REFRESH, Op.DRIFT)
+
+
+MUTATING = frozenset(op.value for op in Op if op.mutating)
+"""Their names, as labels of Jobs have them."""

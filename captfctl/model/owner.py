@@ -7,15 +7,12 @@ import msgspec
 from captfctl.model import keys, names
 from captfctl.model.kinds import CLUSTER, INFRASTRUCTURE, KINDS, VERSION
 from captfctl.model.meta import ApiObject, ObjectMeta, OwnerReference
-from captfctl.model.ops import Op
+from captfctl.model.ops import MUTATING
 from captfctl.model.resource import Resource
 from captfctl.model.status import CommonStatus
 from captfctl.model.subject import Group
 
 API_VERSION = f"{INFRASTRUCTURE}/{VERSION}"
-
-
-_EXCLUSIVE = frozenset(op.value for op in Op if op.mutating)
 
 
 class RunsObject(ApiObject):
@@ -60,7 +57,7 @@ class Owner:
         if not self.cluster:
             return None
         lease = names.cluster_lease(self.namespace, self.cluster)
-        return Group(self.cluster, lease, CLUSTER.name, _EXCLUSIVE)
+        return Group(self.cluster, lease, CLUSTER.name, MUTATING)
 
     @property
     def resource(self) -> Resource[RunsObject]:

@@ -1,6 +1,7 @@
 """Which change is urgent, and what a Job's end leads to (manager.md: Watches)."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -8,12 +9,14 @@ from captfctl.controller import WorkQueue
 from captfctl.manager.caches import Caches, InformerReader
 from captfctl.manager.watches import connect, connect_slots
 from captfctl.model import keys
-from captfctl.model.kinds import CLUSTER
-from captfctl.model.resources import JOBS
+from captfctl.model.kinds import CLUSTER, MACHINE_POOL, Kind
+from captfctl.model.resources import JOBS, TERRAFORM_CLUSTERS
 from captfctl.runs.slots import SlotOwner, Slots
 from captfctl.settings import ManagerSettings
 from tests.support.clock import FakeClock, eventually
-from tests.support.cluster_world import KEY, NAMESPACE, RUNNER_IMAGE, World, variables
+from tests.support.cluster_world import KEY, NAME, NAMESPACE, RUNNER_IMAGE, World, variables
+from tests.support.fake_runner import OUTPUTS
+from tests.support.machine_world import MachineWorld, PoolWorld, WorkerWorld
 from tests.support.runs import World as Runs
 
 OTHER = ("team-z", "other")
@@ -24,18 +27,25 @@ def world() -> World:
     return World().populate()
 
 
-@pytest.fixture
-def queue(world: World) -> Iterator[WorkQueue[tuple[str, str]]]:
-    """A queue that hears of everything; what was there before is done."""
+@contextmanager
+def listening(world: World, kind: Kind) -> Iterator[WorkQueue[tuple[str, str]]]:
+    """A queue that hears of everything that concerns a kind."""
     caches = Caches(world.door, ManagerSettings(runner_image=RUNNER_IMAGE), FakeClock())
     queue: WorkQueue[tuple[str, str]] = WorkQueue(FakeClock())
     caches.start()
     eventually(lambda: caches.synced, "the caches")
     queue.add(OTHER)
-    connect(caches, CLUSTER, queue)
+    connect(caches, kind, queue)
     yield queue
     queue.shut_down()
     caches.stop(5)
+
+
+@pytest.fixture
+def queue(world: World) -> Iterator[WorkQueue[tuple[str, str]]]:
+    """What was there before is done."""
+    with listening(world, CLUSTER) as queue:
+        yield queue
 
 
 def urgent(queue: WorkQueue[tuple[str, str]]) -> bool:
@@ -93,3 +103,69 @@ def test_a_job_that_ends_wakes_who_waits_for_its_slot(how):
         world.door.delete(JOBS, job.metadata.name, NAMESPACE)
     eventually(lambda: woken == [SlotOwner("TerraformMachine", NAMESPACE, "m1")], "the call")
     caches.stop(5)
+
+
+# The operation gate.
+
+WORKERS = pytest.mark.parametrize("workers", [MachineWorld, PoolWorld])
+
+
+def change_cluster(world: WorkerWorld) -> None:
+    """Its next pass is about to apply."""
+    change = {"spec": {"variables": {"region": "eu-2"}}}
+    world.door.patch(TERRAFORM_CLUSTERS, NAME, NAMESPACE, change)
+    world.run_cluster()
+
+
+def cluster_reason(world: WorkerWorld) -> str:
+    obj = world.door.get(TERRAFORM_CLUSTERS, NAME, NAMESPACE)
+    return next(c.reason for c in obj.status.conditions if c.type == "ApplyJobSucceeded")
+
+
+def is_woken(queue: WorkQueue[tuple[str, str]], key: tuple[str, str]) -> bool:
+    found = queue.try_get()
+    if found is not None:
+        queue.done(found)
+    return found == key
+
+
+@WORKERS
+def test_what_waits_for_its_clusters_job_goes_on_when_that_was_read(workers):
+    world = workers().populate()
+    change_cluster(world)
+    world.settle(2)
+    assert world.reason("ApplyJobSucceeded") == "Unknown/WaitingForClusterOperation"
+    with listening(world, world.kind) as queue:
+        drain(queue)
+        world.runner.fail(world.active_job())  # of a success, the serial of the state tells, too
+        world.run_cluster()
+        eventually(lambda: is_woken(queue, world.key), "a pass of what waits")
+    world.run()
+    assert [job.metadata.labels[keys.OWNER_KIND] for job in world.running()] == [world.kind.name]
+
+
+@WORKERS
+def test_a_cluster_that_waits_for_its_machines_goes_on_when_their_jobs_were_read(workers):
+    world = workers().populate()
+    world.settle(2)
+    change_cluster(world)
+    assert cluster_reason(world) == "WaitingForMachineOperations"
+    with listening(world, CLUSTER) as queue:
+        drain(queue)
+        world.runner.fail(world.active_job())
+        world.run()
+        eventually(lambda: is_woken(queue, KEY), "a pass of the cluster")
+    world.run_cluster()
+    assert [job.metadata.labels[keys.OWNER_KIND] for job in world.running()] == [CLUSTER.name]
+
+
+def test_a_pool_is_looked_at_when_the_state_of_its_cluster_changed():
+    """Its exports are in there, and pools look for themselves only once a day if told so."""
+    world = PoolWorld().populate()
+    world.apply()
+    change_cluster(world)
+    with listening(world, MACHINE_POOL) as queue:
+        drain(queue)
+        world.runner.succeed(world.active_job(), {**OUTPUTS, "exports": {"network_id": "net-2"}})
+        world.run_cluster()
+        eventually(lambda: is_woken(queue, world.key), "a pass of the pool")
