@@ -1,11 +1,16 @@
 """What the API server's audit log tells: who did what, and which Jobs lived when."""
 
+import itertools
 import json
-from collections import defaultdict
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from captfctl.model import keys
+from captfctl.model.kinds import KINDS
+from captfctl.model.ops import Op
 
 # A watch is answered when it starts; its end may be an hour away.
 _TELLING = {"watch": "ResponseStarted"}
@@ -62,37 +67,68 @@ def requests(log: Path, since: int = 0) -> Iterator[Request]:
             )
 
 
-def most_live_jobs(log: Path, owner_label: str) -> dict[tuple[str, str], int]:
-    """The greatest number of unfinished Jobs that each object ever had at one time.
+@dataclass(frozen=True)
+class LiveJob:
+    """A Job that has not ended."""
 
-    By namespace and owner name; from every answer that shows a Job being there, ending or going.
-    Single lines may be missing, where the server was killed: later answers show the same Job.
+    name: str
+    labels: dict[str, str] = field(hash=False, compare=False)
+
+    @property
+    def mutates(self) -> bool:
+        return Op(self.labels[keys.OP]).mutating
+
+    @property
+    def of_leader(self) -> bool:
+        """Whether it is a cluster's, and not that of something that belongs to it."""
+        return KINDS[self.labels[keys.OWNER_KIND]].leads
+
+
+def most_live_jobs(log: Path, namespace: str) -> int:
+    """The greatest number of unfinished Jobs that any object ever had at one time."""
+    counts = (
+        Counter((job.labels[keys.OWNER_KIND], job.labels[keys.OWNER_NAME]) for job in live)
+        for live in _live_jobs(log, namespace)
+    )
+    return max((max(count.values()) for count in counts if count), default=0)
+
+
+def gate_overlaps(log: Path, namespace: str) -> set[frozenset[str]]:
+    """The pairs of Jobs that mutated a cluster and something of it at one time."""
+    return {
+        frozenset({one.name, other.name})
+        for live in _live_jobs(log, namespace)
+        for one, other in itertools.combinations((job for job in live if job.mutates), 2)
+        if one.labels[keys.CLUSTER_NAME] == other.labels[keys.CLUSTER_NAME]
+        and one.of_leader != other.of_leader
+    }
+
+
+def _live_jobs(log: Path, namespace: str) -> Iterator[Collection[LiveJob]]:
+    """A namespace's unfinished Jobs, each time that one began.
+
+    From every answer that shows a Job being there, ending or going. Single lines may be missing,
+    where the server was killed: later answers show the same Job.
     """
-    live: dict[tuple[str, str], set[str]] = defaultdict(set)
-    most: dict[tuple[str, str], int] = defaultdict(int)
+    live: dict[str, LiveJob] = {}
     seen: dict[str, int] = {}
     for request in requests(log):
-        if request.group != "batch" or not request.resource.startswith("jobs"):
+        if request.namespace != namespace or request.group != "batch":
             continue
         if request.verb == "delete" and request.code == 200:
-            for names in live.values():
-                names.discard(f"{request.namespace}/{request.name}")
+            live.pop(request.name, None)
         metadata = _changed_job(request)
-        owner = metadata.get("labels", {}).get(owner_label)
-        if not owner:
+        if keys.OWNER_NAME not in metadata.get("labels", {}):
             continue
-        name = f"{request.namespace}/{metadata['name']}"
-        version = int(metadata["resourceVersion"])
+        name, version = metadata["name"], int(metadata["resourceVersion"])
         if version < seen.get(name, 0):
             continue  # answered late
         seen[name] = version
-        key = (request.namespace, owner)
         if _ended(request.answer):
-            live[key].discard(name)
-        else:
-            live[key].add(name)
-            most[key] = max(most[key], len(live[key]))
-    return dict(most)
+            live.pop(name, None)
+        elif name not in live:
+            live[name] = LiveJob(name, metadata["labels"])
+            yield live.values()
 
 
 def _changed_job(request: Request) -> dict[str, Any]:

@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from captfctl.model import keys
 from captfctl.model.resources import LEASES
 from tests.controlplane.assets import build
 from tests.e2e.site import eventually
-from tests.kubernetes.audit import most_live_jobs
+from tests.kubernetes.audit import gate_overlaps, most_live_jobs
 from tests.kubernetes.fleet import Fleet
 from tests.kubernetes.site import NAMESPACE, RealSite
 from tests.support.http_proxy import HttpFaultProxy
@@ -36,6 +35,8 @@ class Row:
     jobs: int
     most_live: int
     """Of one object at any time."""
+    overlaps: int
+    """Times that a cluster and something of it were changed at once."""
     twice: int
     """Jobs whose end was told more than once."""
     seconds: float
@@ -45,11 +46,20 @@ class Row:
 
     @property
     def cells(self) -> tuple[str, ...]:
-        figures = (self.objects, self.jobs, self.most_live, self.twice)
+        figures = (self.objects, self.jobs, self.most_live, self.overlaps, self.twice)
         return (self.fault, *map(str, figures), f"{self.seconds:.1f}", str(self.leases))
 
 
-HEADER = ("fault", "objects", "Jobs", "most live", "told twice", "s to Ready", "leases left")
+HEADER = (
+    "fault",
+    "objects",
+    "Jobs",
+    "most live",
+    "overlaps",
+    "told twice",
+    "s to Ready",
+    "leases left",
+)
 
 
 class Bench:
@@ -64,7 +74,9 @@ class Bench:
         self.folder.mkdir()
         self.undo = contextlib.ExitStack()
         self.door = self.undo.enter_context(contextlib.closing(site.door()))
-        self.fleet = Fleet(self.door, namespace, 20 if full else 5, seconds=2)
+        self.fleet = Fleet(self.door, namespace, 2, machines=1, pools=1, seconds=1)
+        if full:
+            self.fleet = Fleet(self.door, namespace, 5, machines=2, pools=1, seconds=2)
         self.patience = 400.0
 
     def long(self, short: float, full: float) -> float:
@@ -254,7 +266,7 @@ def two_managers(bench: Bench) -> None:
     """Two managers, neither knows of the other."""
     bench.site.add_manager("a")
     bench.site.add_manager("b")
-    bench.fleet.size = int(bench.long(15, 50))
+    bench.fleet.clusters = int(bench.long(5, 13))
     bench.fleet.create()
     bench.wait_settled()
 
@@ -291,15 +303,13 @@ def happen(site: RealSite, name: str, *, full: bool = False) -> Row:
         eventually(
             lambda: not bench.fleet.leases(), lambda: f"leases left: {bench.fleet.leases()}", 30
         )
-        most = most_live_jobs(site.plane.audit_log, keys.OWNER_NAME)
-        own = [
-            count for (namespace, _), count in most.items() if namespace == bench.fleet.namespace
-        ]
+        log, namespace = site.plane.audit_log, bench.fleet.namespace
         return Row(
             fault=name,
             objects=bench.fleet.size,
             jobs=len(bench.fleet.jobs()),
-            most_live=max(own),
+            most_live=most_live_jobs(log, namespace),
+            overlaps=len(gate_overlaps(log, namespace)),
             twice=sum(count > 1 for count in bench.fleet.outcomes().values()),
             seconds=seconds,
             leases=len(bench.fleet.leases()),

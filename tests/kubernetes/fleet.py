@@ -1,6 +1,7 @@
 """Many objects at once, each with a run that takes no longer than it must."""
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 from captfctl.cluster.live import LiveDoor
@@ -9,52 +10,89 @@ from captfctl.model.conditions import find
 from captfctl.model.core import Event, Job, Namespace, Secret
 from captfctl.model.kinds import INFRASTRUCTURE
 from captfctl.model.meta import ObjectMeta
+from captfctl.model.resource import Resource
 from captfctl.model.resources import (
     CLUSTERS,
     EVENTS,
     JOBS,
     LEASES,
+    MACHINE_POOLS,
+    MACHINES,
     NAMESPACES,
     SECRETS,
     TERRAFORM_CLUSTER_IDENTITIES,
     TERRAFORM_CLUSTERS,
+    TERRAFORM_MACHINE_POOLS,
+    TERRAFORM_MACHINES,
 )
-from captfctl.model.terraform import TerraformCluster
+from captfctl.model.terraform import TerraformObject
 from captfctl.runs.jobs import is_finished
 from tests.e2e.site import QUICK_IMAGE
 
 ENDED = {"JobSucceeded", "JobFailed", "JobDeadlineExceeded", "JobInterrupted"}
 
 
-class Fleet:
-    """`size` objects with their Clusters in one namespace; each run sleeps for `seconds`."""
+KINDS: tuple[Resource[Any], ...] = (
+    TERRAFORM_CLUSTERS,
+    TERRAFORM_MACHINES,
+    TERRAFORM_MACHINE_POOLS,
+)
+_BOOTSTRAP = "bootstrap"
 
-    def __init__(self, door: LiveDoor, namespace: str, size: int, *, seconds: float = 0) -> None:
+
+class Fleet:
+    """`clusters` with so many `machines` and `pools` each, in one namespace, with what Cluster API
+    has for them; each run sleeps for `seconds`."""
+
+    def __init__(
+        self,
+        door: LiveDoor,
+        namespace: str,
+        clusters: int,
+        *,
+        machines: int = 0,
+        pools: int = 0,
+        seconds: float = 0,
+    ) -> None:
         self.door = door
         self.namespace = namespace
-        self.size = size
+        self.clusters = clusters
+        self.machines = machines
+        self.pools = pools
         self.seconds = seconds
 
     @property
+    def size(self) -> int:
+        """All objects."""
+        return self.clusters * (1 + self.machines + self.pools)
+
+    @property
     def names(self) -> list[str]:
-        return [f"c{number:03}" for number in range(self.size)]
+        """Those of the clusters."""
+        return [f"c{number:03}" for number in range(self.clusters)]
+
+    def _machine_names(self, cluster: str) -> list[str]:
+        return [f"{cluster}-m{number}" for number in range(self.machines)]
+
+    def _pool_names(self, cluster: str) -> list[str]:
+        return [f"{cluster}-p{number}" for number in range(self.pools)]
 
     def create(self) -> None:
         namespace = Namespace(
             api_version="v1", kind="Namespace", metadata=ObjectMeta(name=self.namespace)
         )
         self.door.create(NAMESPACES, namespace)
-        secret = Secret(
-            api_version="v1",
-            kind="Secret",
-            metadata=ObjectMeta(name="credentials", namespace=self.namespace),
-            data={"TOKEN": b"none"},
-        )
-        self.door.create(SECRETS, secret, self.namespace)
+        self._secret("credentials", TOKEN=b"none")
+        self._secret(_BOOTSTRAP, value=b"#cloud-config", format=b"cloud-config")
         self.door.create(TERRAFORM_CLUSTER_IDENTITIES.untyped(), self._identity())
-        for name in self.names:
-            self.door.create(TERRAFORM_CLUSTERS.untyped(), self._object(name), self.namespace)
-            self.door.create(CLUSTERS.untyped(), self._cluster(name), self.namespace)
+        for cluster in self.names:
+            for resource, obj in self._family(cluster):
+                self.door.create(resource.untyped(), obj, self.namespace)
+
+    def _secret(self, name: str, **data: bytes) -> None:
+        meta = ObjectMeta(name=name, namespace=self.namespace)
+        secret = Secret(api_version="v1", kind="Secret", metadata=meta, data=data)
+        self.door.create(SECRETS, secret, self.namespace)
 
     def _identity(self) -> dict[str, Any]:
         return {
@@ -67,42 +105,54 @@ class Fleet:
             },
         }
 
-    def _object(self, name: str) -> dict[str, Any]:
-        return {
-            "apiVersion": TERRAFORM_CLUSTERS.api_version,
-            "kind": TERRAFORM_CLUSTERS.kind,
-            "metadata": {"name": name, "namespace": self.namespace},
-            "spec": {
-                "source": {"image": QUICK_IMAGE},
-                "identityRef": {"name": self.namespace},
-                "variables": {"seconds": self.seconds},
-            },
-        }
+    def _family(self, cluster: str) -> Iterator[tuple[Resource[Any], dict[str, Any]]]:
+        """A cluster and all that belongs to it."""
+        yield TERRAFORM_CLUSTERS, self._infrastructure(TERRAFORM_CLUSTERS, cluster)
+        network = {"pods": {"cidrBlocks": ["192.168.0.0/16"]}}
+        reference = _reference(TERRAFORM_CLUSTERS, cluster)
+        spec: dict[str, Any] = {"clusterNetwork": network, "infrastructureRef": reference}
+        yield CLUSTERS, self._object(CLUSTERS, cluster, spec)
+        for name in self._machine_names(cluster):
+            yield TERRAFORM_MACHINES, self._infrastructure(TERRAFORM_MACHINES, name)
+            spec = _machine_spec(cluster, _reference(TERRAFORM_MACHINES, name))
+            yield MACHINES, self._object(MACHINES, name, spec)
+        for name in self._pool_names(cluster):
+            pool = self._infrastructure(TERRAFORM_MACHINE_POOLS, name)
+            # Once all is settled, the next test has the machine for itself.
+            pool["spec"]["membershipRefreshIntervalSeconds"] = 86400
+            yield TERRAFORM_MACHINE_POOLS, pool
+            spec = _machine_spec(cluster, _reference(TERRAFORM_MACHINE_POOLS, name))
+            spec = {"clusterName": cluster, "replicas": 1, "template": {"spec": spec}}
+            yield MACHINE_POOLS, self._object(MACHINE_POOLS, name, spec)
 
-    def _cluster(self, name: str) -> dict[str, Any]:
+    def _infrastructure(self, resource: Resource[Any], name: str) -> dict[str, Any]:
+        spec: dict[str, Any] = {
+            "source": {"image": QUICK_IMAGE},
+            "variables": {"seconds": self.seconds},
+        }
+        if resource is TERRAFORM_CLUSTERS:  # the others inherit it
+            spec["identityRef"] = {"name": self.namespace}
+        return self._object(resource, name, spec)
+
+    def _object(self, resource: Resource[Any], name: str, spec: dict[str, Any]) -> dict[str, Any]:
         return {
-            "apiVersion": CLUSTERS.api_version,
-            "kind": CLUSTERS.kind,
+            "apiVersion": resource.api_version,
+            "kind": resource.kind,
             "metadata": {"name": name, "namespace": self.namespace},
-            "spec": {
-                "clusterNetwork": {"pods": {"cidrBlocks": ["192.168.0.0/16"]}},
-                "infrastructureRef": {
-                    "apiGroup": INFRASTRUCTURE,
-                    "kind": TERRAFORM_CLUSTERS.kind,
-                    "name": name,
-                },
-            },
+            "spec": spec,
         }
 
     def change(self) -> None:
-        """A new wish for every object."""
+        """A new wish for every object that can be changed: machines cannot."""
         self.seconds += 0.125
-        for name in self.names:
-            wish = {"spec": {"variables": {"seconds": self.seconds}}}
-            self.door.patch(TERRAFORM_CLUSTERS, name, self.namespace, wish)
+        wish = {"spec": {"variables": {"seconds": self.seconds}}}
+        for cluster in self.names:
+            self.door.patch(TERRAFORM_CLUSTERS, cluster, self.namespace, wish)
+            for name in self._pool_names(cluster):
+                self.door.patch(TERRAFORM_MACHINE_POOLS, name, self.namespace, wish)
 
-    def objects(self) -> list[TerraformCluster]:
-        return self.door.list(TERRAFORM_CLUSTERS, self.namespace).items
+    def objects(self) -> list[TerraformObject]:
+        return [obj for kind in KINDS for obj in self.door.list(kind, self.namespace).items]
 
     def jobs(self) -> list[Job]:
         return self.door.list(JOBS, self.namespace, labels=f"{keys.MANAGED}={keys.TRUE}").items
@@ -139,7 +189,20 @@ class Fleet:
         return "\n".join(lines[:6])
 
 
-def _settled(obj: TerraformCluster) -> bool:
+def _reference(resource: Resource[Any], name: str) -> dict[str, str]:
+    return {"apiGroup": INFRASTRUCTURE, "kind": resource.kind, "name": name}
+
+
+def _machine_spec(cluster: str, reference: dict[str, str]) -> dict[str, Any]:
+    return {
+        "clusterName": cluster,
+        "version": "v1.34.0",
+        "bootstrap": {"dataSecretName": _BOOTSTRAP},
+        "infrastructureRef": reference,
+    }
+
+
+def _settled(obj: TerraformObject) -> bool:
     ready, applied = (find(obj.status.conditions, kind) for kind in ("Ready", "InputsApplied"))
     return (
         obj.status.observed_generation == obj.metadata.generation

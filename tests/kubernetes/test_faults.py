@@ -1,4 +1,5 @@
-"""Whatever goes wrong: one Job per object at a time, each told once, all Ready in the end.
+"""Whatever goes wrong: one Job per object at a time, none of a cluster beside those of its machines
+and pools, each told once, all Ready in the end.
 
 One fault of each kind. All of them, at full length and with a table of figures:
 `python -m tests.kubernetes.faults`.
@@ -29,6 +30,7 @@ def test_every_chosen_fault_is_one():
 def test_objects_come_through(site, fault):
     row = happen(site, fault)
     assert row.most_live == 1, row
+    assert row.overlaps == 0, row
     assert row.twice == 0, row
     assert row.leases == 0, row
     assert row.jobs >= row.objects, row

@@ -14,12 +14,7 @@ import sys
 import time
 
 BACKEND = "backend.json"
-OUTPUTS = {
-    "control_plane_endpoint": {"host": "api.example.com", "port": 6443},
-    "exports": {"network_id": "net-1"},
-    "failure_domains": [{"name": "zone-a"}],
-    "health": {"state": "running", "healthy": True},
-}
+HEALTH = {"state": "running", "healthy": True}
 PLANNED = {"address": "t.a", "change": {"actions": ["create"], "before": None, "after": {}}}
 
 
@@ -34,6 +29,34 @@ def write_state(outputs: dict, resources: int, filler: int = 0) -> None:
 
     with open(BACKEND) as file:
         State(json.load(file)).write(outputs, resources, filler)
+
+
+def outputs_for(variables: dict) -> dict:
+    """What a module of the role reports that has these inputs."""
+    if "machine_name" in variables:
+        return {
+            "provider_id": f"quick:///{variables['machine_name']}",
+            "addresses": [{"type": "InternalIP", "address": "10.0.0.7"}],
+            "failure_domain": variables["failure_domain"],
+            "interruptible": False,
+            "health": HEALTH,
+        }
+    if "machinepool_name" in variables:
+        pool = f"quick:///pools/{variables['machinepool_name']}"
+        members = [f"{pool}/{number}" for number in range(variables["replicas"])]
+        return {
+            "provider_id": pool,
+            "provider_id_list": members,
+            "replicas": len(members),
+            "instances": [{"provider_id": member, "state": "running"} for member in members],
+            "health": HEALTH,
+        }
+    return {
+        "control_plane_endpoint": {"host": "api.example.com", "port": 6443},
+        "exports": {"network_id": "net-1"},
+        "failure_domains": [{"name": "zone-a"}],
+        "health": HEALTH,
+    }
 
 
 def main(arguments: list[str]) -> int:
@@ -52,7 +75,7 @@ def main(arguments: list[str]) -> int:
         with open("terraform.tfvars.json") as file:
             variables = json.load(file)
         time.sleep(variables.get("seconds", 0))
-        write_state(OUTPUTS, 1, variables.get("state_bytes", 0))
+        write_state(outputs_for(variables), 1, variables.get("state_bytes", 0))
     elif command == "destroy":
         write_state({}, 0)
     return 0
