@@ -87,6 +87,8 @@ class Simulation(Course):
         self.keys: list[Key] = list(self.kinds)
         self.deleted: set[Key] = set()
         self.applied: set[Key] = set()
+        self._untold: set[Key] = set()
+        """Objects whose state was put back, and whose condition no pass has corrected yet."""
         self._populate()
         self._own_writes = self.rng.random() < 0.5
         self.managers = [self._manager(f"manager-{n}") for n in range(managers)]
@@ -280,10 +282,13 @@ class Simulation(Course):
         obj = self._object(key)
         state = find(obj.status.conditions, "StateReadable") if obj is not None else None
         if obj is None or state is None or state.reason != "StateReplaced":
+            self._untold.discard(key)
             return
-        if not self.swaps.put_back(obj):
+        if self.swaps.put_back(obj):
+            self._untold.add(key)
+            self.tell(f"somebody: puts the state of {key[1]} back as told")
+        elif key not in self._untold:
             raise Broken(f"{key[1]}: its own state is not believed: {state.message}")
-        self.tell(f"somebody: puts the state of {key[1]} back as told")
 
     def _vouch(self, key: Key) -> None:
         """Say that an apply created nothing, after having looked."""
