@@ -1,14 +1,12 @@
 """Many objects, few Job slots: real passes that overlap, over a cache that is behind, on a virtual
 clock."""
 
-import copy
 import random
 from typing import Any
 
 import msgspec
 
 from captfctl.controller import WorkQueue
-from captfctl.embedded.store import EmbeddedStore
 from captfctl.errors import CaptfError
 from captfctl.model import keys
 from captfctl.model.core import Namespace, Secret
@@ -16,7 +14,6 @@ from captfctl.model.kinds import CLUSTER
 from captfctl.model.meta import ObjectMeta
 from captfctl.model.resources import (
     CLUSTERS,
-    CRDS,
     JOBS,
     NAMESPACES,
     SECRETS,
@@ -33,12 +30,12 @@ from tests.support.clock import FakeClock
 from tests.support.cluster_world import (
     RUNNER_IMAGE,
     cluster,
-    definitions,
     identity,
     terraform_cluster,
 )
 from tests.support.fake_runner import FakeRunner
 from tests.support.faults import WRITES, HookedDoor
+from tests.support.prepared_store import prepared_store
 
 Key = tuple[str, str]
 
@@ -59,7 +56,7 @@ class Fleet:
         self.clock = FakeClock()
         self._rng = random.Random(limit)
         self._changed = {resource.plural for resource in FOLLOWED}
-        store = EmbeddedStore.in_memory(self.clock, chance=random.Random(limit))
+        store = prepared_store(self.clock, chance=random.Random(limit))
         self.door = HookedDoor(store.door(), after=self._note)
         self.queue: WorkQueue[Key] = WorkQueue(self.clock)
         self.started: list[tuple[str, str, float]] = []
@@ -86,8 +83,6 @@ class Fleet:
         )
 
     def _populate(self, count: int, drift: int) -> None:
-        for document in definitions():
-            self.door.create(CRDS.untyped(), copy.deepcopy(document))
         for name in (NAMESPACE, "captf-system"):
             self._create(NAMESPACES, Namespace(metadata=ObjectMeta(name=name)))
         cloud = ObjectMeta(name="cloud", namespace="captf-system")

@@ -1,14 +1,12 @@
 """Managers, runs, people and faults on one virtual clock, drawn from one seed."""
 
 import contextlib
-import copy
 import random
 from dataclasses import dataclass, field
 
 import msgspec
 
 from captfctl.cluster.errors import ApiError, Conflict, NotFound
-from captfctl.embedded.store import EmbeddedStore
 from captfctl.errors import CaptfError
 from captfctl.model import keys, names
 from captfctl.model.conditions import find
@@ -17,7 +15,6 @@ from captfctl.model.kinds import CLUSTER, MACHINE, MACHINE_POOL, Kind
 from captfctl.model.meta import Condition, ObjectMeta
 from captfctl.model.resources import (
     CLUSTERS,
-    CRDS,
     JOBS,
     LEASES,
     NAMESPACES,
@@ -48,10 +45,10 @@ from tests.support.cluster_world import (
     RUNNER_IMAGE,
     CountingMetrics,
     cluster,
-    definitions,
     identity,
     terraform_cluster,
 )
+from tests.support.prepared_store import prepared_store
 
 Key = tuple[str, str]
 
@@ -77,8 +74,7 @@ class Simulation(Course):
     def __init__(self, seed: int, *, steps: int = 150, objects: int = 2, managers: int = 2) -> None:
         super().__init__(seed, steps)
         self.metrics = CountingMetrics()
-        store = EmbeddedStore.in_memory(self.clock, chance=random.Random(seed))
-        self.door = store.door()
+        self.door = prepared_store(self.clock, chance=random.Random(seed)).door()
         self.runs = Runs(self.door, self.clock, self.rng)
         self.swaps = Swaps(self.door, self.rng)
         clusters = [(f"team-{n}", f"c-{n}") for n in range(objects)]
@@ -96,8 +92,6 @@ class Simulation(Course):
     # The parts.
 
     def _populate(self) -> None:
-        for document in definitions():
-            self.door.create(CRDS.untyped(), copy.deepcopy(document))
         self._create(NAMESPACES, Namespace(metadata=ObjectMeta(name="captf-system")))
         cloud = ObjectMeta(name="cloud", namespace="captf-system")
         self._create(SECRETS, Secret(metadata=cloud, data={"TOKEN": b"s3cr3t"}))

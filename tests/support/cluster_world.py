@@ -1,11 +1,9 @@
 """A namespace with one cluster in an in-memory store, for tests of the pass, the manager and the
 simulation: objects go in, a pass runs, objects and events come out."""
 
-import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import cache
 from typing import Any, ClassVar
 
 import msgspec
@@ -13,13 +11,10 @@ import msgspec
 from captfctl.cluster.door import Door
 from captfctl.cluster.errors import NotFound
 from captfctl.controller import Result
-from captfctl.embedded.capi import capi_crds
-from captfctl.embedded.store import EmbeddedStore
 from captfctl.model import keys
 from captfctl.model.capi import Cluster, ClusterSpec, InfrastructureRef
 from captfctl.model.conditions import find
 from captfctl.model.core import Job, Lease, Namespace, Pod, Secret
-from captfctl.model.crds import crds
 from captfctl.model.events import Note
 from captfctl.model.identity import (
     AllowedNamespaces,
@@ -30,10 +25,9 @@ from captfctl.model.identity import (
 from captfctl.model.kinds import CLUSTER, INFRASTRUCTURE, Kind
 from captfctl.model.meta import ApiObject, Condition, LabelSelector, ObjectMeta, OwnerReference
 from captfctl.model.owner import Owner
-from captfctl.model.resource import Document, Resource
+from captfctl.model.resource import Resource
 from captfctl.model.resources import (
     CLUSTERS,
-    CRDS,
     JOBS,
     LEASES,
     NAMESPACES,
@@ -53,17 +47,13 @@ from captfctl.runs.slots import Slots
 from captfctl.settings import PassSettings
 from tests.support.clock import FakeClock
 from tests.support.fake_runner import FakeRunner
+from tests.support.prepared_store import prepared_store
 
 NAMESPACE = "team-a"
 NAME = "prod"
 KEY = (NAMESPACE, NAME)
 IMAGE = "registry.example.com/cluster-module:v1"
 RUNNER_IMAGE = "registry.example.com/captf-manager:v1"
-
-
-@cache
-def definitions() -> list[Document]:
-    return [*crds(), *capi_crds()]
 
 
 class MemoryRecorder:
@@ -126,10 +116,8 @@ class World:
     resource: ClassVar[Resource[Any]] = TERRAFORM_CLUSTERS
 
     def __post_init__(self) -> None:
-        self.store = EmbeddedStore.in_memory(self.clock)
+        self.store = prepared_store(self.clock)
         self.door: Door = self.store.door()
-        for document in definitions():
-            self.door.create(CRDS.untyped(), copy.deepcopy(document))
         self.writes = Writes(self.door)
         self.events = MemoryRecorder()
         self.metrics = CountingMetrics()

@@ -5,21 +5,16 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
-from functools import cache
 from typing import Any, TypeVar
 
 from captfctl.cluster.door import Door
-from captfctl.embedded.capi import capi_crds
-from captfctl.embedded.store import EmbeddedStore
 from captfctl.model import capi, core, keys, names
-from captfctl.model.crds import crds
 from captfctl.model.meta import ObjectMeta, OwnerReference
 from captfctl.model.ops import Op
 from captfctl.model.owner import Owner
 from captfctl.model.resource import Resource
 from captfctl.model.resources import (
     CLUSTERS,
-    CRDS,
     JOBS,
     LEASES,
     NAMESPACES,
@@ -36,6 +31,7 @@ from captfctl.terraform.job.build import RunnerSettings, build_job, build_run_se
 from captfctl.terraform.job.run import RunSpec
 from captfctl.terraform.job.work import TerraformWork
 from tests.support.clock import FakeClock
+from tests.support.prepared_store import prepared_store
 
 T = TypeVar("T")
 
@@ -44,11 +40,6 @@ RUNNER = RunnerSettings(image="registry.test/captf/manager:v1")
 FILES = {"main.tf.json": b"{}", "terraform.tfvars.json": b'{"a":1}'}
 IMAGE = "registry.test/modules/cluster:v1"
 DIGEST = "sha256:" + "ab" * 32
-
-
-@cache
-def _definitions() -> list[dict[str, Any]]:
-    return [*crds(), *capi_crds()]
 
 
 def fixed_bytes(count: int) -> bytes:
@@ -60,9 +51,7 @@ class World:
 
     def __init__(self, *, gate: bool = True, name: str = "prod") -> None:
         self.clock = FakeClock()
-        self.door = EmbeddedStore.in_memory(self.clock).door()
-        for document in _definitions():
-            self.door.create(CRDS.untyped(), document)
+        self.door = prepared_store(self.clock).door()
         for namespace in (NAMESPACE, "team-b"):
             self.door.create(NAMESPACES, core.Namespace(metadata=ObjectMeta(name=namespace)))
         self.gate = gate

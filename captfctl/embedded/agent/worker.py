@@ -298,7 +298,7 @@ class PodWorker:
             self._wait(_RETRY)
 
     def _say_what_survives(self, left: list[Survivor]) -> None:
-        """Nothing more can be done than to say so: whoever looks after the machine has to."""
+        """A person has to look at the machine: the agent has nothing stronger than SIGKILL."""
         pids = ", ".join(str(process.pid) for process in left)
         text = f"processes {pids} do not end after SIGKILL"
         log.warning("pod %s/%s: %s", self.pod.metadata.namespace, self.pod.metadata.name, text)
