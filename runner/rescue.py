@@ -21,7 +21,7 @@ _LONGEST_PAUSE = 30.0
 _LONGEST_ATTEMPT = 60.0
 _SHORTEST_TIME = 10.0
 _REFUSALS = 3
-"""How often an answer that waiting does not change is taken for one."""
+"""Give up after this many errors that waiting cannot cure."""
 _LARGEST_STATE = 256 << 20
 _CREATED_LEEWAY = 1.0
 _LOCK = re.compile(
@@ -31,7 +31,7 @@ _LOCK = re.compile(
 _TORN = re.compile(r"(?:loading|destination) state: (?:flate|gzip|unexpected E|unexpected end)")
 UNRELEASED = "Error releasing the state lock"
 """The summary of an error of a runtime whose lock may still be held."""
-# What a server that is away or overloaded, a full disk and a held lock are told with.
+# Error texts of causes that may pass by themselves: a server away, a full disk, a held lock.
 _PASSING = (
     "connection refused",
     "connection reset",
@@ -156,10 +156,10 @@ class Rescue:
         self._in_file = bool(state)
         if kept.describe(state) is not None or kept.describe(failed.dump) is None:
             return state
-        self._in_file = self._written(failed.dump)
+        self._in_file = self._write_state_file(failed.dump)
         return failed.dump
 
-    def _written(self, state: bytes) -> bool:
+    def _write_state_file(self, state: bytes) -> bool:
         """Put a state that was only printed where the node finds it after the run, if there is
         room for it."""
         path = self._workdir.errored_state
@@ -204,7 +204,7 @@ class Rescue:
         stop = stop_seconds(options.stop_timeout)
         limit = stop if waits else min(stop, _LONGEST_ATTEMPT)
         if not self._in_file:
-            self._in_file = self._written(state)
+            self._in_file = self._write_state_file(state)
         file = self._workdir.errored_state if self._in_file else "-"
         step = steps.push_errored_state(options, file, waits=waits)
         shortest = 0.1 if self._supervisor.cancelled_at is None else _SHORTEST_TIME

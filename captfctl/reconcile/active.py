@@ -62,10 +62,10 @@ def watch(p: Pass, known: Known, job: Job) -> Ended:
 def _say_what_it_lacks(p: Pass, job: Job, starting: Starting) -> ConditionValue | None:
     """What its node says: an event, and of an image the condition of the operation. Returned if
     that is the one that the end of the pass sets."""
-    if why := starting.told:
+    if why := starting.reported_problem():
         text = f"Job {job.metadata.name} cannot start: {why}"
         p.record(EventReason.JOB_CANNOT_START.says(text, job=job.metadata.name, once=True))
-    op, problem = op_of(job), starting.unpullable
+    op, problem = op_of(job), starting.unpullable()
     if op is None or not problem:
         return None
     value = JobFailure.IMAGE_PULL_FAILED.says(problem)
@@ -87,7 +87,7 @@ def remove_if_stuck(p: Pass, known: Known, job: Job, starting: Starting) -> Unst
     """Delete the Job when it can never start, or has not begun and is not wanted any more; None
     when nothing keeps it from starting."""
     door = p.env.door
-    if not job.status.ready and (why := _outdated(p, job)) and starting.cannot_begin:
+    if not job.status.ready and (why := _outdated(p, job)) and starting.cannot_begin():
         text = f"Job {job.metadata.name} had not begun and is deleted: {why}"
         removed = _remove(p, job, EventReason.UNSTARTED_JOB_REPLACED, text)
         if removed is not None:

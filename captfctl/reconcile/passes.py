@@ -97,8 +97,8 @@ def _write_despite(p: Pass, known: Known | None, failure: Exception) -> None:
         sum_up(p, known)
     try:
         _write(p)
-    except Conflict as problem:
-        raise failure from problem  # outdated: the next pass reads the new one
+    except Conflict:
+        return  # what was learned is outdated: the next pass reads the new object
     except Exception as problem:
         raise PassFailed(f"{failure}; then the status was not written: {problem}") from failure
     if known is not None:

@@ -28,7 +28,7 @@ def running(p: Pass, job: Job, starting: Starting) -> None:
     if not ready and starting.age < constants.UNSTARTED_JOB_REQUEUE:
         started(p, name)
         return
-    lacks = "" if ready else starting.lacks
+    lacks = "" if ready else starting.lacks()
     if lacks:
         _say(p, f"the first apply has not begun: Job {name} {lacks}")
     else:

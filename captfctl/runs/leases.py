@@ -58,7 +58,7 @@ class Leases:
         taken = self._store.take(group.lease, LeaseKind.CLUSTER, run)
         if not taken.acquired:
             self._store.give_back(subject.namespace, subject.run_lease, run.name)
-            return _wait_for(taken, f"the write lease of Cluster {group.name}")
+            return _wait_for(taken, f"the cluster lease of {group.name}")
         running = self._members_running(subject, group)
         if not running:
             return None
@@ -87,7 +87,8 @@ class Leases:
             return None
         self._store.give_back(subject.namespace, subject.run_lease, run.name)
         return Wait(
-            WaitReason.CLUSTER_OPERATION, f"waits for the cluster's Job {', '.join(running)}"
+            WaitReason.CLUSTER_OPERATION,
+            f"waits for Job {', '.join(running)} of {group.leader} {group.name}",
         )
 
     def _running_jobs(self, subject: Subject, group: Group, *, of_leader: bool) -> list[str]:

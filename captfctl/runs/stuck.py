@@ -1,6 +1,7 @@
 """A Job whose pod does not run yet: what it waits for, and whether it ever can start
 (runs.md: Jobs that cannot start)."""
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -20,16 +21,9 @@ _CONFIG_REASONS = frozenset({"CreateContainerConfigError", "CreateContainerError
 _MESSAGE_MAX = 256
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
 
-_MISSING = ("not found", "manifest unknown", "name unknown", "404")
-_NOT_ALLOWED = (
-    "unauthorized",
-    "denied",
-    "forbidden",
-    "401",
-    "403",
-    "429",
-    "too many requests",
-    "authorization",
+_MISSING = re.compile(r"not found|manifest unknown|name unknown|\b404\b")
+_NOT_ALLOWED = re.compile(
+    r"unauthorized|denied|forbidden|authorization|too many requests|\b(?:401|403|429)\b"
 )
 
 
@@ -67,7 +61,6 @@ class Starting:
         """Since the Job was created."""
         return self._now - created_at(self._job)
 
-    @property
     def lacks(self) -> str:
         """What keeps the newest pod from running, in words; empty when nothing does."""
         pod = max(self._pods, key=_created, default=None)
@@ -79,33 +72,29 @@ class Starting:
             return f"has no node: {unscheduled}"
         if problem := pull_problem(pod):
             return f"cannot pull {problem}"
-        waiting = next((w for w in _waiting(pod) if w.message), None)
+        waiting = next((w for _, w in _waiting(pod) if w.message), None)
         if waiting is not None:
             return f"waits: {waiting.reason}: {cut(waiting.message, _MESSAGE_MAX)}"
         return "waits until its pod is set up"
 
-    @property
-    def told(self) -> str:
+    def reported_problem(self) -> str:
         """What the node says it cannot do for a pod, as soon as it says so; else empty."""
         for pod in self._pods:
-            for status in _statuses(pod):
-                waiting = status.state.waiting if status.state else None
-                if waiting and waiting.reason in PULL_REASONS | _CONFIG_REASONS:
+            for status, waiting in _waiting(pod):
+                if waiting.reason in PULL_REASONS | _CONFIG_REASONS:
                     return f"container {status.name}: {cut(told_by_node(waiting), _MESSAGE_MAX)}"
         return ""
 
-    @property
     def unpullable(self) -> str:
         """That the image cannot be pulled and why, as soon as the node says so; else empty."""
         waiting = next((w for pod in self._pods if (w := _pulling(pod))), None)
         return self._unpullable(waiting) if waiting is not None else ""
 
-    @property
     def cannot_begin(self) -> bool:
         """Whether no main container ever ran, and something has to change before one does."""
         if any(_began(pod) for pod in self._pods):
             return False
-        hindered = bool(self.told) or any(_unscheduled(pod) for pod in self._pods)
+        hindered = bool(self.reported_problem()) or any(_unscheduled(pod) for pod in self._pods)
         return hindered or self.age >= MISSING_PROVISION_AFTER
 
     def stuck(self, provided: Callable[[], bool]) -> Stuck | None:
@@ -140,7 +129,7 @@ class Starting:
             created = pod.metadata.creation_timestamp
             if created is None or self._now - created < PATIENCE:
                 continue
-            waiting = next((w for w in _waiting(pod) if w.reason in _CONFIG_REASONS), None)
+            waiting = next((w for _, w in _waiting(pod) if w.reason in _CONFIG_REASONS), None)
             if waiting is not None:
                 problem = f"{waiting.reason}: {cut(waiting.message, _MESSAGE_MAX)}"
                 text = f"Job {self._name} could not start: {problem}"
@@ -157,7 +146,7 @@ class Starting:
             StuckKind.IMAGE_PULL,
             self._unpullable(waiting),
             problem=cut(f"{waiting.reason}: {waiting.message}", _MESSAGE_MAX),
-            absent=is_missing_image(waiting.reason, waiting.message),
+            absent=is_missing_image(waiting, main_image(self._job)),
         )
 
     def _pulls_long(self, pod: Pod) -> ContainerStateWaiting | None:
@@ -195,23 +184,22 @@ def told_by_node(waiting: ContainerStateWaiting) -> str:
 
 def pull_problem(pod: Pod | None) -> str:
     """What the node says about an image that it could not get; empty when it did."""
-    for status in _statuses(pod) if pod is not None else ():
-        waiting = status.state.waiting if status.state else None
-        if waiting and waiting.reason in PULL_REASONS:
+    for status, waiting in _waiting(pod) if pod is not None else ():
+        if waiting.reason in PULL_REASONS:
             return f"image {status.image}: {cut(f'{waiting.reason}: {waiting.message}', 512)}"
     return ""
 
 
-def is_missing_image(reason: str, message: str) -> bool:
+def is_missing_image(waiting: ContainerStateWaiting, image: str) -> bool:
     """Whether the image does not exist, and not merely may not be read now.
 
-    Registries say "does not exist or may require authorization": that is no proof.
+    Registries say "does not exist or may require authorization": that is no proof. Neither is what
+    the name of the image says, which messages repeat.
     """
-    if reason == "InvalidImageName":
+    if waiting.reason == "InvalidImageName":
         return True
-    text = message.lower()
-    missing = any(mark in text for mark in _MISSING)
-    return missing and not any(mark in text for mark in _NOT_ALLOWED)
+    text = waiting.message.replace(image, "").lower() if image else waiting.message.lower()
+    return bool(_MISSING.search(text)) and not _NOT_ALLOWED.search(text)
 
 
 def main_image(job: Job) -> str:
@@ -219,15 +207,11 @@ def main_image(job: Job) -> str:
     return next((container.image for container in job.spec.template.spec.containers), "")
 
 
-def _statuses(pod: Pod) -> Iterator[ContainerStatus]:
-    yield from pod.status.init_container_statuses
-    yield from pod.status.container_statuses
-
-
-def _waiting(pod: Pod) -> Iterator[ContainerStateWaiting]:
-    for status in _statuses(pod):
+def _waiting(pod: Pod) -> Iterator[tuple[ContainerStatus, ContainerStateWaiting]]:
+    """The containers that do not run yet, and what each waits with."""
+    for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
         if status.state and status.state.waiting:
-            yield status.state.waiting
+            yield status, status.state.waiting
 
 
 def _began(pod: Pod) -> bool:

@@ -194,6 +194,10 @@ def test_pods_of_other_jobs_are_not_looked_at():
     assert check(world, job) is None
 
 
+NAMED_404 = "team/forbidden-404:404"
+"""An image whose name says what registries say."""
+
+
 @pytest.mark.parametrize(
     ("reason", "message", "missing"),
     [
@@ -204,10 +208,15 @@ def test_pods_of_other_jobs_are_not_looked_at():
         ("ErrImagePull", "401 Unauthorized, or not found", False),
         ("ErrImagePull", "not found: 429 Too Many Requests", False),
         ("ErrImagePull", "i/o timeout", False),
+        ("ErrImagePull", f'"{NAMED_404}": i/o timeout', False),
+        ("ErrImagePull", f"docker.io/{NAMED_404}: not found", True),
+        ("ErrImagePull", "app@sha256:0a404b: i/o timeout", False),
+        ("ErrImagePull", "app@sha256:0a401b: not found", True),
     ],
 )
 def test_only_a_registrys_clear_no_counts_as_missing(reason, message, missing):
-    assert is_missing_image(reason, message) is missing
+    waiting = core.ContainerStateWaiting(reason=reason, message=message)
+    assert is_missing_image(waiting, NAMED_404) is missing
 
 
 def test_images_left_are_the_recorded_ones_then_the_specs_without_known_failures():
