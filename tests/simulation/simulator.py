@@ -74,7 +74,9 @@ class Simulation(Course):
     def __init__(self, seed: int, *, steps: int = 150, objects: int = 2, managers: int = 2) -> None:
         super().__init__(seed, steps)
         self.metrics = CountingMetrics()
-        self.door = prepared_store(self.clock, chance=random.Random(seed)).door()
+        self._store = prepared_store(self.clock, chance=random.Random(seed))
+        self._checked: tuple[str, int] = ("", 0)
+        self.door = self._store.door()
         self.runs = Runs(self.door, self.clock, self.rng)
         self.swaps = Swaps(self.door, self.rng)
         clusters = [(f"team-{n}", f"c-{n}") for n in range(objects)]
@@ -303,6 +305,12 @@ class Simulation(Course):
     # What must hold, always.
 
     def check(self) -> None:
+        seen = self._store.resource_version, len(self.metrics.uids)
+        if seen != self._checked:
+            self._check()
+            self._checked = seen
+
+    def _check(self) -> None:
         running: dict[str, list[str]] = {}
         for job in self.door.list(JOBS).items:
             if not job.status.conditions and job.metadata.controller is not None:
