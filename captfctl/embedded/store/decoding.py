@@ -20,7 +20,6 @@ from captfctl.model.meta import micro_time, parse_time
 from captfctl.model.resource import Document
 
 _JSON_TYPES: dict[str, type] = {
-    Scalar.STRING: str,
     Scalar.BYTES: str,
     Scalar.TIME: str,
     Scalar.MICRO_TIME: str,
@@ -60,7 +59,7 @@ def read(struct: str, value: Document, unknown: list[str], path: str = "") -> Do
         result[key] = known
     for key, value in _always(struct).items():
         if key not in result:
-            result[key] = copy.deepcopy(value)
+            result[key] = copy.deepcopy(value) if isinstance(value, dict | list) else value
     return result
 
 
@@ -111,6 +110,9 @@ def _read(shape: Shape, value: Any, unknown: list[str], path: str) -> Any:
 
 
 def _scalar(name: str, value: Any, path: str) -> Any:
+    if name == Scalar.STRING:
+        _expect(isinstance(value, str), value, name, path)
+        return value
     match name:
         case Scalar.INT32 | Scalar.INT64:
             return _integer(name, value, path)
