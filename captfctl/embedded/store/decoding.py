@@ -57,9 +57,10 @@ def read(struct: str, value: Document, unknown: list[str], path: str = "") -> Do
         if known == [] or (known == {} and shape.form is Form.MAP and key != "matchLabels"):
             continue
         result[key] = known
-    for key, value in _always(struct).items():
+    for key, unset_value in _always(struct).items():
         if key not in result:
-            result[key] = copy.deepcopy(value) if isinstance(value, dict | list) else value
+            whole = isinstance(unset_value, dict | list)
+            result[key] = copy.deepcopy(unset_value) if whole else unset_value
     return result
 
 
