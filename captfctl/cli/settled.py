@@ -57,7 +57,7 @@ def verdict(obj: TerraformObject, pods: Iterable[Pod] = (), request: str = "") -
     if status.active_job is not None and (stuck := _stuck(status.active_job.name, pods)):
         return stuck
     if obj.deleting:
-        return Verdict(Standing.WORKING, "is being deleted")
+        return _deletion(obj)
     if status.observed_generation != obj.metadata.generation:
         return Verdict(Standing.WORKING, "its newest spec is not seen yet")
     if status.active_job is not None:
@@ -71,6 +71,26 @@ def verdict(obj: TerraformObject, pods: Iterable[Pod] = (), request: str = "") -
         if found is not None:
             return found
     return Verdict(Standing.WORKING)
+
+
+_DESTROYED_ALL_THE_SAME = frozenset(
+    {reasons.StateReadable.STATE_TOO_LARGE, reasons.StateReadable.STATE_LOCKED}
+)
+
+
+def _deletion(obj: TerraformObject) -> Verdict:
+    """How an object stands that goes. What it said before it was deleted does not count."""
+    deleting = _get(obj, Type.DELETING)
+    if obj.status.active_job is None and deleting is not None and deleting.status == TRUE:
+        for condition in (deleting, _get(obj, Type.STATE_READABLE)):
+            if condition is None or condition.reason in _DESTROYED_ALL_THE_SAME:
+                continue
+            if _standing(condition) is reasons.Standing.PERSON:
+                return Verdict(Standing.WAITING, _text(condition))
+        blocked = _get(obj, Type.DELETION_BLOCKED)
+        if blocked is not None and blocked.status == TRUE:
+            return Verdict(Standing.WAITING, _text(blocked), patience=True)
+    return Verdict(Standing.WORKING, "is being deleted")
 
 
 def due_again(obj: TerraformObject, asked: datetime, now: datetime) -> datetime | None:

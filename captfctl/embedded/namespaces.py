@@ -6,7 +6,7 @@ from typing import Any
 
 from captfctl.clock import Clock
 from captfctl.cluster.door import Door, Propagation
-from captfctl.cluster.errors import Conflict, MethodNotAllowed, NotFound
+from captfctl.cluster.errors import Conflict, Forbidden, Invalid, MethodNotAllowed, NotFound
 from captfctl.controller import Controller, Handler, Informer, Result
 from captfctl.model.meta import PartialObject
 from captfctl.model.resource import Resource
@@ -65,7 +65,7 @@ class NamespaceController:
         return [r.metadata_only() for r in self._resources() if r.namespaced]
 
     def _empty(self, resource: Resource[PartialObject], namespace: str) -> bool:
-        """Delete what is there; tell whether anything is left."""
+        """Delete what is there; tell whether anything is left. What admission protects stays."""
         try:
             found = self._door.list(resource, namespace).items
         except (NotFound, MethodNotAllowed):
@@ -81,6 +81,6 @@ class NamespaceController:
                     uid=obj.metadata.uid,
                     propagation=Propagation.BACKGROUND,
                 )
-            except (NotFound, Conflict):
+            except (NotFound, Conflict, Forbidden, Invalid):
                 continue
         return bool(found)

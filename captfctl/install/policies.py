@@ -12,6 +12,7 @@ of `POLICIES`.
 
 from typing import Any
 
+from captfctl.install import deletion_protection
 from captfctl.install.job_rules import job_policies, job_policy_rules
 from captfctl.install.policy_parts import (
     Policy,
@@ -224,4 +225,5 @@ POLICIES: tuple[Policy, ...] = (
 
 def policies() -> list[Document]:
     """Every policy, each followed by its binding."""
-    return [document for policy in POLICIES for document in policy.documents()]
+    rules = [document for policy in POLICIES for document in policy.documents()]
+    return [*rules, *deletion_protection.documents()]

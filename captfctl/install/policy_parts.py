@@ -53,6 +53,24 @@ def problem(field: str, message: str) -> str:
     return f"{{'field': string({field}), 'message': string({message})}}"
 
 
+def in_force(name: str, spec: Document) -> list[Document]:
+    """A policy, and the binding that puts it into force everywhere."""
+    return [
+        {
+            "apiVersion": ADMISSION_POLICIES.api_version,
+            "kind": ADMISSION_POLICIES.kind,
+            "metadata": {"name": name},
+            "spec": spec,
+        },
+        {
+            "apiVersion": ADMISSION_POLICY_BINDINGS.api_version,
+            "kind": ADMISSION_POLICY_BINDINGS.kind,
+            "metadata": {"name": name},
+            "spec": {"policyName": name, "validationActions": ["Deny"]},
+        },
+    ]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Helper:
     """A value that several rules use, as `variables.NAME`."""
@@ -134,20 +152,7 @@ class Policy:
 
     def documents(self) -> list[Document]:
         """The policy and the binding that puts it into force everywhere."""
-        return [
-            {
-                "apiVersion": ADMISSION_POLICIES.api_version,
-                "kind": ADMISSION_POLICIES.kind,
-                "metadata": {"name": self.name},
-                "spec": self._spec(),
-            },
-            {
-                "apiVersion": ADMISSION_POLICY_BINDINGS.api_version,
-                "kind": ADMISSION_POLICY_BINDINGS.kind,
-                "metadata": {"name": self.name},
-                "spec": {"policyName": self.name, "validationActions": ["Deny"]},
-            },
-        ]
+        return in_force(self.name, self._spec())
 
     def _spec(self) -> Document:
         resource = self.resource

@@ -112,6 +112,8 @@ class EventReason(StrEnum):
         "The inputs of a successful apply are gone: a destroy renders those of an earlier one.")
     DELETION_STARTED = _normal("DeletionStarted", Action.DELETE,
         "The deletion of the object was requested.")
+    DELETION_PROTECTED = _warning("DeletionProtected", Action.DELETE,
+        "A deletion is held because the object is protected.")
     DESTROYED = _normal("Destroyed", Action.DELETE, "The infrastructure is destroyed.")
     FINALIZER_REMOVED = _normal("FinalizerRemoved", Action.DELETE,
         "The object is released. Without `Destroyed`: there was nothing to destroy.")

@@ -20,6 +20,7 @@ MANAGED_BY_CAPTF = "captf"
 CONTROL_PLANE = "cluster.x-k8s.io/control-plane"
 MOVE = "clusterctl.cluster.x-k8s.io/move"
 BLOCK_MOVE = "clusterctl.cluster.x-k8s.io/block-move"
+DELETE_FOR_MOVE = "clusterctl.cluster.x-k8s.io/delete-for-move"
 
 # Labels of what the manager creates.
 MANAGED = "captf.io/managed"

@@ -527,6 +527,10 @@ class Deleting(Reason, types=(Type.DELETING,)):
     DELETION_POLICY_UNRESOLVED = _Row(TRUE, "DeletionPolicyUnresolved", PERSON,
         "The policy would be inherited from the TerraformCluster, which cannot be found.",
         "Set spec.deletionPolicy of the object to Destroy or Retain.")
+    DELETION_PROTECTED = _Row(TRUE, "DeletionProtected", PERSON,
+        "spec.deletionProtection is true, set on the object or inherited: nothing is destroyed.",
+        "Set spec.deletionProtection of the object to false to let the deletion go on.",
+        event=EventReason.DELETION_PROTECTED)
     NOT_DELETING = _Row(FALSE, "NotDeleting", DONE, "It is not.")
 
 

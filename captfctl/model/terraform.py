@@ -165,6 +165,8 @@ class ClusterDefaults(Part):
     remediation: Remediation | None = None
     membership_refresh_interval_seconds: Annotated[int, rule(minimum=15, maximum=86400)] = 0
     deletion_policy: DeletionPolicy | None = None
+    deletion_protection: bool | None = None
+    """Hold deletions of machines and pools, but those that Cluster API makes."""
 
 
 class ControlPlaneEndpoint(Endpoint):
@@ -196,6 +198,8 @@ class TerraformSpec(Part):
     jobs: JobPolicy | None = None
     deletion_policy: DeletionPolicy | None = None
     """What becomes of the infrastructure when the object is deleted; Destroy when it is not set."""
+    deletion_protection: bool | None = None
+    """Refuse to delete the object while this is true."""
     adopt_retained_state: bool = False
     """Take over the Terraform state that an earlier object of this name left."""
 

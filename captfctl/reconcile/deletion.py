@@ -1,6 +1,7 @@
 """What a deleting object checks before its state is read (deletion.md: Order of a deletion)."""
 
 from captfctl.decide import constants
+from captfctl.install.deletion_protection import how_to_unprotect
 from captfctl.model.events import EventReason
 from captfctl.model.ops import Op
 from captfctl.model.reasons import Deleting, DeletionBlocked, StateReadable
@@ -18,12 +19,24 @@ def before_state(p: Pass, known: Known) -> Ended | None:
     newest = known.books.newest(Op.DESTROY, Op.APPLY)
     if newest is not None and newest.op is Op.DESTROY and newest.ok:
         return cleanup.destroyed(p, known)
+    if p.config.deletion_protection:
+        p.conditions.set_reason(Deleting.DELETION_PROTECTED, _protected(p))
+        return finish(p, known, constants.GATE_REQUEUE)
     blocking = p.rules.dependents(p.env.door)
     if blocking:
         p.conditions.set_reason(DeletionBlocked.DEPENDENTS_EXIST, blocking)
         return finish(p, known, constants.GATE_REQUEUE)
     p.conditions.set_reason(DeletionBlocked.NOT_BLOCKED)
     return None
+
+
+def _protected(p: Pass) -> str:
+    meta = p.obj.metadata
+    whence = "" if p.obj.spec.deletion_protection else ", inherited from the TerraformCluster"
+    return (
+        f"spec.deletionProtection is true{whence}: nothing is destroyed. To let the deletion go "
+        f"on: {how_to_unprotect(p.rules.resource.plural, meta.namespace, meta.name)}"
+    )
 
 
 def policy_gate(p: Pass, known: Known, view: StateView) -> Ended | None:

@@ -121,7 +121,8 @@ def _externally_managed(p: Pass) -> Result:
 def _owner_stage(p: Pass) -> Result | None:
     """None: go on. A deleting object goes on whatever its owner."""
     if p.deleting:
-        if p.rules.lookup.reference is None and _nothing_to_take_down(p):
+        protected = p.config.deletion_protection
+        if p.rules.lookup.reference is None and not protected and _nothing_to_take_down(p):
             return _release(p)
         return None
     gate = p.rules.lookup.gate

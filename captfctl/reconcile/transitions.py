@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from captfctl.model.conditions import FALSE, NEGATIVE, TRUE, Type
 from captfctl.model.events import EventReason, Note
 from captfctl.model.meta import Condition
-from captfctl.model.reasons import WaitReason, reason_named
+from captfctl.model.reasons import Deleting, WaitReason, reason_named
 
 REMEDIATION_MARK = "; remediation Job "
 
@@ -29,6 +29,14 @@ def notes(before: Sequence[Condition], after: Sequence[Condition]) -> Iterator[N
         note = _note(old.get(condition.type), condition)
         if note is not None:
             yield note
+        if _held_by_protection(old.get(condition.type), condition):
+            yield _event(condition).says(describe(condition))
+
+
+def _held_by_protection(before: Condition | None, after: Condition) -> bool:
+    """Told beside `DeletionStarted`, which the same pass may have to tell."""
+    protected = after.type == Type.DELETING and after.reason == Deleting.DELETION_PROTECTED
+    return protected and changed(before, after)
 
 
 def _note(before: Condition | None, after: Condition) -> Note | None:

@@ -95,6 +95,45 @@ def test_a_job_that_cannot_start_is_told_by_what_its_node_says(reason, standing,
     assert found.patience is (standing is not Standing.WORKING)
 
 
+@pytest.mark.parametrize(
+    ("conditions", "standing"),
+    [
+        ({"Deleting": ("False", "NotDeleting")}, Standing.WORKING),
+        ({"Deleting": ("True", "Deleting")}, Standing.WORKING),
+        ({"Deleting": ("True", "DeletionProtected")}, Standing.WAITING),
+        ({"Deleting": ("True", "DeletionPolicyUnresolved")}, Standing.WAITING),
+        ({"StateReadable": ("False", "StateLost")}, Standing.WORKING),
+        (
+            {"Deleting": ("True", "Deleting"), "StateReadable": ("False", "StateLost")},
+            Standing.WAITING,
+        ),
+        (
+            {"Deleting": ("True", "Deleting"), "StateReadable": ("False", "StateTooLarge")},
+            Standing.WORKING,
+        ),
+        (
+            {"Deleting": ("True", "Deleting"), "StateReadable": ("False", "StateLocked")},
+            Standing.WORKING,
+        ),
+    ],
+)
+def test_a_deletion_that_waits_for_a_person_is_settled(conditions, standing):
+    goes = cluster(conditions)
+    goes.metadata.deletion_timestamp = datetime.now(UTC)
+    assert verdict(goes).standing is standing
+    goes.status.active_job = ActiveJob(name="captf-c-c-destroy-a1-000000")
+    assert verdict(goes).standing is Standing.WORKING
+
+
+def test_a_cluster_that_waits_for_its_machines_may_still_go():
+    goes = cluster(
+        {"Deleting": ("True", "Deleting"), "DeletionBlocked": ("True", "DependentsExist")}
+    )
+    goes.metadata.deletion_timestamp = datetime.now(UTC)
+    found = verdict(goes)
+    assert (found.standing, found.patience) == (Standing.WAITING, True)
+
+
 def test_an_init_container_that_cannot_start_counts_too():
     found = verdict(cluster(active="j"), [pod("PodInitializing", init="CreateContainerError")])
 

@@ -173,6 +173,40 @@ def test_a_deletion_policy_that_cannot_be_inherited_is_unresolved():
     assert machine_config(own, None, FLAGS).deletion_policy is DeletionPolicy.DESTROY
 
 
+@pytest.mark.parametrize(
+    ("own", "default", "owner_ends", "expected"),
+    [
+        (True, None, False, True),
+        (True, None, True, True),
+        (False, True, False, False),
+        (None, True, False, True),
+        (None, True, True, False),
+        (None, None, False, False),
+    ],
+)
+def test_the_deletion_protection_of_a_worker(own, default, owner_ends, expected):
+    obj = terraform_cluster(
+        deletion_protection=not expected, defaults=ClusterDefaults(deletion_protection=default)
+    )
+    settings = OwnSettings(deletion_protection=own, owner_ends=owner_ends)
+    assert machine_config(settings, obj, FLAGS).deletion_protection is expected
+    assert pool_config(settings, obj, FLAGS).deletion_protection is expected
+
+
+def test_nothing_is_inherited_from_a_cluster_that_cannot_be_found():
+    assert machine_config(OwnSettings(), None, FLAGS).deletion_protection is False
+    own = OwnSettings(deletion_protection=True)
+    assert machine_config(own, None, FLAGS).deletion_protection is True
+
+
+@pytest.mark.parametrize(("own", "expected"), [(True, True), (False, False), (None, False)])
+def test_a_cluster_is_protected_by_its_own_field_alone(own, expected):
+    obj = terraform_cluster(
+        deletion_protection=own, defaults=ClusterDefaults(deletion_protection=True)
+    )
+    assert cluster_config(obj, FLAGS).deletion_protection is expected
+
+
 def test_health_is_read_for_remediation_only():
     quiet = machine_config(OwnSettings(), terraform_cluster(), FLAGS)
     assert (quiet.health_interval, quiet.annotate_machine) == (OFF, False)

@@ -2,12 +2,15 @@
 
 import json
 import os
+import shlex
 import signal
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from captfctl.cluster.door import Propagation
-from captfctl.cluster.errors import NotFound
+from captfctl.cluster.errors import Forbidden, NotFound
 from captfctl.cluster.live import LiveDoor
 from captfctl.embedded.supervisor.records import read_claim
 from captfctl.model import keys
@@ -189,6 +192,26 @@ def namespace_is_deleted_first(story: Story) -> None:
     )
     eventually(story.gone, lambda: f"it is released: {story.explain()}", 60)
     eventually(story.namespace_gone, "the namespace is gone", 60)
+
+
+def protected_cluster_is_kept(story: Story) -> None:
+    """Neither a person nor Cluster API deletes it until the protection is taken off."""
+    story.create()
+    story.wait_settled()
+    kubectl, namespace = story.site.kubectl, ("-n", story.namespace)
+    ours = ("patch", "terraformclusters", NAME, *namespace, "--type=merge", "-p")
+    kubectl(*ours, '{"spec":{"deletionProtection":true}}')
+    with pytest.raises(Forbidden) as refused:
+        story.door.delete(TERRAFORM_CLUSTERS, NAME, story.namespace)
+    way_out = refused.value.what.partition("first: kubectl ")[2]
+    assert way_out
+
+    kubectl("delete", "cluster", NAME, *namespace, "--wait=false")
+    cluster = ("get", "cluster", NAME, *namespace, "-o", "jsonpath={.status.phase}")
+    eventually(lambda: kubectl(*cluster) == "Deleting", "Cluster API deletes the Cluster", 30)
+    assert not story.cluster().deleting
+    kubectl(*shlex.split(way_out))
+    eventually(story.gone, lambda: f"it is destroyed: {story.explain()}", 90)
 
 
 def lives_and_dies(story: Story) -> None:

@@ -36,6 +36,10 @@ def test_a_cluster_lives_and_dies_and_leaves_nothing_behind(site):
     scenarios.lives_and_dies(Story(site, "life"))
 
 
+def test_a_protected_cluster_is_kept_until_the_protection_is_taken_off(site):
+    scenarios.protected_cluster_is_kept(Story(site, "protected"))
+
+
 def quickstart_with_a_secret_of_its_namespace(folder: Path) -> Path:
     """The quick start without an identity: the object names the Secret itself."""
     reference = "identityRef:\n    name: quickstart"

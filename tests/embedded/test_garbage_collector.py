@@ -12,9 +12,12 @@ from captfctl.cluster.door import Door, Propagation, Watch, WatchEvent
 from captfctl.embedded.garbage_collector import GarbageCollector
 from captfctl.embedded.store import EmbeddedStore
 from captfctl.embedded.store.door import EmbeddedDoor
+from captfctl.install.policy_parts import in_force
 from captfctl.model.crds import crds
 from captfctl.model.resource import Document, Resource
 from captfctl.model.resources import (
+    ADMISSION_POLICIES,
+    ADMISSION_POLICY_BINDINGS,
     CONFIG_MAPS,
     CRDS,
     NAMESPACES,
@@ -222,6 +225,43 @@ def test_kinds_installed_later_are_collected_too(door: Door) -> None:
     dependent(door, "below", reference(identity))
     door.delete(TERRAFORM_CLUSTER_IDENTITIES, "account", propagation=Propagation.BACKGROUND)
     until(lambda: not exists(door, SECRETS, "below"))
+
+
+def test_a_namespace_is_emptied_but_for_what_admission_keeps(store: EmbeddedStore) -> None:
+    door = store.door()
+    create(door, NAMESPACES, {"metadata": {"name": "team"}})
+    policy, binding = policy_that_keeps("example.com/kept")
+    door.create(ADMISSION_POLICIES.untyped(), policy)
+    door.create(ADMISSION_POLICY_BINDINGS.untyped(), binding)
+    kept = {"name": "kept", "namespace": "team", "labels": {"example.com/kept": "true"}}
+    create(door, CONFIG_MAPS, {"metadata": kept})
+    create(door, SECRETS, {"metadata": {"name": "plain", "namespace": "team"}})
+    door.delete(NAMESPACES, "team")
+    until(lambda: not exists(door, SECRETS, "plain", "team"))
+    assert exists(door, CONFIG_MAPS, "kept", "team")
+    free = {"metadata": {"labels": None}}
+    door.patch(CONFIG_MAPS, "kept", "team", free)
+    until(lambda: not exists(door, NAMESPACES, "team"))
+
+
+def policy_that_keeps(label: str) -> list[Document]:
+    """Refuse to delete ConfigMaps that carry the label."""
+    rule = {
+        "apiGroups": [""],
+        "apiVersions": ["v1"],
+        "operations": ["DELETE"],
+        "resources": ["configmaps"],
+    }
+    spec: Document = {
+        "matchConstraints": {"resourceRules": [rule]},
+        "validations": [
+            {
+                "expression": "!has(oldObject.metadata.labels) || "
+                f"!('{label}' in oldObject.metadata.labels)"
+            }
+        ],
+    }
+    return in_force("kept.example.com", spec)
 
 
 def test_a_namespace_is_emptied_before_it_goes(door: Door) -> None:

@@ -9,6 +9,7 @@ import pytest
 from captfctl.cluster.errors import Invalid
 from captfctl.embedded.described import scratch_store
 from captfctl.embedded.store import DeniedByPolicy, EmbeddedStore
+from captfctl.install import deletion_protection
 from captfctl.install.policies import POLICIES, policies
 from captfctl.model.crds import crds
 from captfctl.model.job_policy import RESERVED_ENV, RESERVED_ENV_PREFIXES
@@ -329,11 +330,12 @@ def test_what_the_schema_refuses_is_not_told_twice(admission):
     }
 
 
-def test_every_policy_is_for_creates_and_updates_of_one_kind_and_refuses_when_it_fails():
+def test_every_policy_is_in_force_for_writes_or_for_deletes_and_refuses_when_it_fails():
     for policy, binding in zip(policies()[::2], policies()[1::2], strict=True):
         (rule,) = policy["spec"]["matchConstraints"]["resourceRules"]
-        assert rule["operations"] == ["CREATE", "UPDATE"]
+        deletes = policy["metadata"]["name"] == deletion_protection.NAME
+        assert rule["operations"] == (["DELETE"] if deletes else ["CREATE", "UPDATE"])
         assert policy["spec"]["failurePolicy"] == "Fail"
         assert binding["spec"]["policyName"] == policy["metadata"]["name"]
         assert binding["spec"]["validationActions"] == ["Deny"]
-    assert len(policies()) == 2 * len(POLICIES)
+    assert len(policies()) == 2 * (len(POLICIES) + 1)

@@ -21,6 +21,10 @@ def test_a_cluster_lives_and_dies_and_leaves_nothing_behind(site):
     scenarios.lives_and_dies(Story(site, "life"))
 
 
+def test_a_protected_cluster_is_kept_until_the_protection_is_taken_off(site):
+    scenarios.protected_cluster_is_kept(Story(site, "protected"))
+
+
 def test_a_namespace_that_is_deleted_first_says_what_can_be_done(site):
     scenarios.namespace_is_deleted_first(Story(site, "doomed"))
 

@@ -181,6 +181,17 @@ def test_a_deletion_starts_once():
     assert events(deleting, condition("Deleting", "True", "DeletionPolicyUnresolved")) == []
 
 
+def test_a_deletion_that_is_held_by_protection_says_so_each_time_it_begins():
+    before = condition("Deleting", "False", "NotDeleting")
+    deleting = condition("Deleting", "True", "Deleting")
+    held = condition("Deleting", "True", "DeletionProtected", "m")
+    warning = ("DeletionProtected", True)
+    assert events(before, held) == [("DeletionStarted", False), warning]
+    assert events(held, condition("Deleting", "True", "DeletionProtected", "n")) == []
+    assert events(held, deleting) == []
+    assert events(deleting, held) == [warning]
+
+
 @pytest.mark.parametrize("kind", ["InputsApplied", "Reconciling", "Paused"])
 def test_these_types_never_say_anything(kind: str):
     assert events(condition(kind, "True", "A"), condition(kind, "False", "B")) == []

@@ -49,6 +49,8 @@ class MachineRules:
             drift_interval=spec.drift.interval_seconds if spec.drift else None,
             remediation=spec.remediation,
             deletion_policy=spec.deletion_policy,
+            deletion_protection=spec.deletion_protection,
+            owner_ends=self._belongs.owner_ends,
         )
         return machine_config(own, self._belongs.infrastructure, flags)
 

@@ -55,6 +55,8 @@ class MachinePoolRules:
             drift_action=spec.drift.action if spec.drift else None,
             membership_interval=spec.membership_refresh_interval_seconds,
             deletion_policy=spec.deletion_policy,
+            deletion_protection=spec.deletion_protection,
+            owner_ends=self._belongs.owner_ends,
         )
         return pool_config(own, self._belongs.infrastructure, flags)
 

@@ -72,6 +72,13 @@ class Belongings(Generic[T]):
         self.lookup = _look_up(cache, kind, obj, reference, self.owner)
         self.infrastructure = _infrastructure_of(cache, obj, self.lookup.cluster)
 
+    @property
+    def owner_ends(self) -> bool:
+        """Whether the owner that the object once got is being deleted or is gone."""
+        if self.lookup.reference is None:
+            return False
+        return self.owner is None or self.owner.deleting
+
     def given(self, door: Door) -> Given[T] | ConditionValue:
         """What the inputs are made of, read live; or the first gate that is closed."""
         cluster, infrastructure = self.lookup.cluster, self.infrastructure

@@ -41,7 +41,11 @@ class Flags:
 
 @dataclass(frozen=True, kw_only=True)
 class OwnSettings:
-    """What a machine or pool sets itself. `drift_interval` and `membership_interval` in seconds."""
+    """What a machine or pool sets itself. `drift_interval` and `membership_interval` in seconds.
+
+    `owner_ends`: its Machine or MachinePool is being deleted or is gone, so Cluster API wants it
+    gone, too.
+    """
 
     identity: IdentityRef | None = None
     jobs: JobPolicy | None = None
@@ -50,6 +54,8 @@ class OwnSettings:
     remediation: Remediation | None = None
     membership_interval: int = 0
     deletion_policy: DeletionPolicy | None = None
+    deletion_protection: bool | None = None
+    owner_ends: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +69,8 @@ class Config:
     drift_action: DriftAction
     deletion_policy: DeletionPolicy | None
     """None: it would be inherited and the cluster cannot be found. Neither destroy nor retain."""
+    deletion_protection: bool
+    """Whether a deletion waits until a person takes the protection off."""
     max_active_jobs: int
     """Of a cluster together with its machines and pools; zero: no limit."""
     manual_apply: bool = False
@@ -85,6 +93,7 @@ def cluster_config(obj: TerraformCluster, flags: Flags) -> Config:
         drift_interval=_first_set((drift.interval_seconds,), flags.drift_interval),
         drift_action=drift.action or DriftAction.REPORT,
         deletion_policy=spec.deletion_policy or DeletionPolicy.DESTROY,
+        deletion_protection=spec.deletion_protection is True,
         manual_apply=spec.apply_policy is ApplyPolicy.MANUAL,
         max_active_jobs=spec.max_active_jobs or flags.max_active_jobs,
     )
@@ -102,6 +111,7 @@ def machine_config(own: OwnSettings, cluster: TerraformCluster | None, flags: Fl
         drift_interval=_first_set(intervals, flags.drift_interval),
         drift_action=DriftAction.REPORT,
         deletion_policy=_deletion_policy(own, cluster),
+        deletion_protection=_deletion_protection(own, cluster),
         max_active_jobs=_max_active_jobs(cluster, flags),
         health_interval=health if annotate else _OFF,
         annotate_machine=annotate,
@@ -122,6 +132,7 @@ def pool_config(own: OwnSettings, cluster: TerraformCluster | None, flags: Flags
         drift_interval=_first_set(positive, flags.drift_interval or DEFAULT_DRIFT_INTERVAL),
         drift_action=next((action for action in actions if action), DriftAction.REPORT),
         deletion_policy=_deletion_policy(own, cluster),
+        deletion_protection=_deletion_protection(own, cluster),
         max_active_jobs=_max_active_jobs(cluster, flags),
         membership_interval=_seconds(membership) or DEFAULT_MEMBERSHIP_INTERVAL,
     )
@@ -201,6 +212,14 @@ def _deletion_policy(own: OwnSettings, cluster: TerraformCluster | None) -> Dele
         return None
     inherited = _defaults(cluster).deletion_policy or cluster.spec.deletion_policy
     return inherited or DeletionPolicy.DESTROY
+
+
+def _deletion_protection(own: OwnSettings, cluster: TerraformCluster | None) -> bool:
+    """What is inherited does not stop Cluster API from scaling down, replacing machines or deleting
+    the whole Cluster (api.md: Deletion protection)."""
+    if own.deletion_protection is not None:
+        return own.deletion_protection
+    return not own.owner_ends and _defaults(cluster).deletion_protection is True
 
 
 def _max_active_jobs(cluster: TerraformCluster | None, flags: Flags) -> int:
