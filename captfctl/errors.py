@@ -5,6 +5,7 @@ same from release to release. The command line prints it in that order and ends 
 (docs/exit-codes.md).
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -54,3 +55,12 @@ class EnvironmentFault(CaptfError):
 
     code = "Environment"
     exit_code = 3
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """The known word that was probably meant, whatever its case; empty when none is like it."""
+    import difflib  # only for the error that names it
+
+    by_lower = {one.lower(): one for one in known}
+    found = difflib.get_close_matches(word.lower(), by_lower, 1, 0.6)
+    return by_lower[found[0]] if found else ""

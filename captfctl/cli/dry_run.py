@@ -1,6 +1,10 @@
 """`captfctl reconcile --dry-run`: the decision for each described object, and nothing else."""
 
+from pathlib import Path
+
 from captfctl.cli.described_input import known_kinds, read_objects
+from captfctl.cli.described_variables import check_variables
+from captfctl.cli.modules import ModuleSchemas, image_table
 from captfctl.cli.output import Document, Format, Listing, Row, show
 from captfctl.cli.targets import target_of
 from captfctl.clock import SystemClock
@@ -19,14 +23,16 @@ _WITHOUT_JOB = {
 }
 
 
-def dry_run(files: list[str], output: Format) -> None:
-    """Print what the next pass of every described object would do.
+def dry_run(files: list[str], images: Path | None, output: Format) -> None:
+    """Print what the next pass of every described object would do. `images` tells the modules.
 
     Raises `BadInput` with everything that is wrong with the files.
     """
     clock = SystemClock()
+    table = image_table(images)
     store = known_kinds(clock)
     described = read_objects(files, store)
+    check_variables(described, store.door(), ModuleSchemas(table))
     settings = PassSettings(runner_image="runner")
     rows = [
         _row(item, evaluate(store.door(), KINDS[target.kind], target.key, clock, settings))

@@ -1,6 +1,5 @@
 """What `captfctl get` reads and shows."""
 
-import difflib
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +17,7 @@ from captfctl.clock import Clock, SystemClock
 from captfctl.cluster.door import Door
 from captfctl.embedded.apiserver.tables import IncludeObject, table
 from captfctl.embedded.store import Registry, Served
-from captfctl.errors import InputError
+from captfctl.errors import InputError, nearest
 
 _NAMESPACE = "Namespace"
 
@@ -98,8 +97,8 @@ def _find(registry: Registry, kind: str) -> Served:
         if wanted in served.names or wanted == served.resource.name:
             return served
         known += served.names
-    close = difflib.get_close_matches(wanted, known, n=1)
-    hint = f"did you mean {close[0]}?" if close else "kubectl api-resources lists what there is"
+    near = nearest(wanted, known)
+    hint = f"did you mean {near}?" if near else "kubectl api-resources lists what there is"
     raise InputError(f"there is no kind called {kind!r}", do=hint)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from threading import Event
 
 from captfctl.cli import logs
-from captfctl.cli.local_session import image_table
+from captfctl.cli.modules import image_table
 from captfctl.cli.options import data_dir
 from captfctl.cli.signals import end_requested
 from captfctl.clock import SystemClock

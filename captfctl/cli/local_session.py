@@ -10,6 +10,7 @@ from pathlib import Path
 from captfctl.cli.connect import running_here
 from captfctl.cli.ending import ADOPTED, end_in_order, still_running
 from captfctl.cli.heartbeat import Heartbeat
+from captfctl.cli.modules import ModuleSchemas, image_table
 from captfctl.cli.signals import EndRequest, Interrupted
 from captfctl.clock import Clock
 from captfctl.cluster.door import Door
@@ -21,11 +22,6 @@ from captfctl.settings import ManagerSettings
 
 RUNNER_IMAGE = "captfctl.local/runner:built-in"
 """Stands for this program's own runner; the node agent places it without an image table's help."""
-
-
-def image_table(images: Path | None) -> ImageTable:
-    """Raises `InputError` with the line when the file cannot be used."""
-    return ImageTable.from_file(images) if images is not None else ImageTable()
 
 
 def images_that_count(data: Path, images: Path | None) -> ImageTable:
@@ -45,7 +41,7 @@ def make_plane(data: Path, images: ImageTable, clock: Clock, port: int = 0) -> L
         settings = ManagerSettings(
             runner_image=RUNNER_IMAGE, health_addr="", diagnostics_address=""
         )
-        return (Manager(door, settings, clock),)
+        return (Manager(door, settings, clock, schema_of=ModuleSchemas(images)),)
 
     return LocalPlane(
         data=data,

@@ -4,13 +4,16 @@ from pathlib import Path
 
 from captfctl.cli import logs
 from captfctl.cli.described_input import known_kinds, read_objects
+from captfctl.cli.described_variables import check_variables
 from captfctl.cli.heartbeat import Heartbeat
-from captfctl.cli.local_session import ended_in_order, image_table, make_plane
+from captfctl.cli.local_session import ended_in_order, make_plane
+from captfctl.cli.modules import ModuleSchemas, image_table
 from captfctl.cli.options import data_dir
 from captfctl.cli.signals import end_requested
 from captfctl.clock import Clock, SystemClock
 from captfctl.cluster.apply import apply
 from captfctl.embedded.described import DescribedSet
+from captfctl.embedded.images import ImageTable
 from captfctl.embedded.plane import LocalPlane
 
 
@@ -21,8 +24,9 @@ def local_up(
     logs.set_up(verbosity)
     ending = end_requested()
     clock = SystemClock()
-    described = _read(files, clock)
-    plane = make_plane(data_dir(data), image_table(images), clock, port)
+    table = image_table(images)
+    described = _read(files, table, clock)
+    plane = make_plane(data_dir(data), table, clock, port)
     with Heartbeat(clock) as pulse:
         with pulse.doing("starting the control plane"):
             plane.start()
@@ -36,10 +40,13 @@ def local_up(
     return 0
 
 
-def _read(files: list[str], clock: Clock) -> DescribedSet | None:
+def _read(files: list[str], table: ImageTable, clock: Clock) -> DescribedSet | None:
     if not files:
         return None
-    return read_objects(files, known_kinds(clock))
+    store = known_kinds(clock)
+    described = read_objects(files, store)
+    check_variables(described, store.door(), ModuleSchemas(table))
+    return described
 
 
 def _greeting(plane: LocalPlane) -> str:

@@ -28,7 +28,8 @@ def command(
     """Reconcile objects described in YAML files.
 
     With --dry-run the files may also hold Jobs, Secrets with state and Leases: what is absent from
-    them does not exist.
+    them does not exist. Give it --images, too, to have the variables compared with what the modules
+    declare.
 
     \b
     Examples:
@@ -43,7 +44,7 @@ def command(
     if dry_run:
         from captfctl.cli.dry_run import dry_run as run_dry
 
-        run_dry(files, output)
+        run_dry(files, images, output)
     else:
         from captfctl.cli.reconcile_local import reconcile_local
 

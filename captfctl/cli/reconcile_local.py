@@ -9,9 +9,11 @@ from pathlib import Path
 
 from captfctl.cli.connect import running_here
 from captfctl.cli.described_input import known_kinds, read_objects
+from captfctl.cli.described_variables import check_variables
 from captfctl.cli.display import make_display
 from captfctl.cli.heartbeat import Heartbeat
-from captfctl.cli.local_session import image_table, images_that_count, local_session
+from captfctl.cli.local_session import images_that_count, local_session
+from captfctl.cli.modules import ModuleSchemas, image_table
 from captfctl.cli.options import data_dir, timeout_seconds
 from captfctl.cli.progress import Display, Follower, Request
 from captfctl.cli.settled import Standing, Verdict
@@ -53,8 +55,10 @@ def reconcile_local(files: list[str], data: Path | None, images: Path | None, ti
     limit = timeout_seconds(timeout)
     home = data_dir(data)
     table = images_that_count(home, images)
-    described = read_objects(files, known_kinds(clock))
+    store = known_kinds(clock)
+    described = read_objects(files, store)
     _check_images(described, table, runs_here=not running_here(home))
+    check_variables(described, store.door(), ModuleSchemas(table))
     ending = end_requested()
     check = partial(_check_going_on, ending, home)
     followed = targets(described)

@@ -28,6 +28,7 @@ from captfctl.reconcile import Env, reconcile, release_pods
 from captfctl.runs.slots import SlotOwner, Slots
 from captfctl.serving.http import HttpServer
 from captfctl.settings import ManagerSettings, parse_address
+from captfctl.terraform.contract.module_variables import SchemaOf, no_schema
 
 Key = tuple[str, str]
 _Reconcile = Callable[[Key], Result]
@@ -65,8 +66,10 @@ class Manager:
         settings: ManagerSettings,
         clock: Clock,
         abandon: Callable[[], None] = lambda: None,
+        schema_of: SchemaOf = no_schema,
     ) -> None:
         """`abandon` ends what waits for an answer of `door`: a stop that takes long does so.
+        `schema_of` tells the variables of a module, where that is known without running it.
 
         Raises `InputError` for settings that make no sense, `EnvironmentFault` for an address that
         cannot be served on.
@@ -75,6 +78,7 @@ class Manager:
         self.settings = settings
         self.registry = CollectorRegistry()
         self._door, self._clock, self._abandon = door, clock, abandon
+        self._schema_of = schema_of
         self._caches = Caches(door, settings, clock)
         self._recorder = QueuedRecorder(door, clock, settings.identity)
         self._work = WorkMetrics(self.registry)
@@ -178,6 +182,7 @@ class Manager:
             metrics=PrometheusMetrics(self.registry, self._caches.running_jobs),
             random_bytes=os.urandom,
             slots=self._slots,
+            schema_of=self._schema_of,
         )
         identities = IdentityReconciler(self._door, self._caches, self._clock, self._recorder)
 

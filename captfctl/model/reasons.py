@@ -206,7 +206,8 @@ class DependenciesReady(Reason, types=(Type.DEPENDENCIES_READY,)):
         "A Secret or ConfigMap of spec.variablesFrom is missing or not labelled for it.",
         "Create it with the label captf.io/variables=true, or mark the reference optional.")
     VARIABLES_INVALID = _Row(FALSE, "VariablesInvalid", PERSON,
-        "A variable has a bad or reserved name, or a value that is no UTF-8 or no JSON.",
+        "A variable has a bad or reserved name, or a value that is no UTF-8 or no JSON, or "
+        "a module on this machine does not declare it, or requires one that is not set.",
         "Correct the source and key, or the variable, that the message names.")
 
 

@@ -12,6 +12,7 @@ from captfctl.runs.leases import Leases
 from captfctl.runs.slots import Slots
 from captfctl.runs.start import Starter
 from captfctl.settings import PassSettings
+from captfctl.terraform.contract.module_variables import SchemaOf, no_schema
 from captfctl.terraform.job.build import RunnerSettings
 from captfctl.terraform.job.run import RunSpec
 from captfctl.terraform.job.work import TerraformWork
@@ -22,7 +23,7 @@ class Env:
     """`door` reads and writes live, `cache` may be a moment late.
 
     `random_bytes(n)` makes keys; it must be unpredictable outside tests. `slots` belongs to the
-    process and outlives its passes.
+    process and outlives its passes. `schema_of` knows the variables of modules.
     """
 
     door: Door
@@ -33,6 +34,7 @@ class Env:
     metrics: Metrics
     random_bytes: Callable[[int], bytes]
     slots: Slots
+    schema_of: SchemaOf = no_schema
 
     @property
     def leases(self) -> Leases:

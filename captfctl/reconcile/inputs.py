@@ -19,6 +19,7 @@ from captfctl.terraform.contract.variables import (
     merge_variables,
     source_refs,
 )
+from captfctl.terraform.contract.variables_schema import variable_problems
 from captfctl.terraform.state.records import Records
 
 
@@ -54,6 +55,8 @@ def _build(p: Pass, records: Records) -> tuple[Inputs, Built | None]:
         variables = _variables(p)
     except VariablesError as problem:
         return Inputs(problem.reason.says(str(problem))), None
+    if problems := _unfit(p, variables):
+        return Inputs(DependenciesReady.VARIABLES_INVALID.says("; ".join(problems))), None
     parts = p.obj.spec.source.image, built.inputs, variables
     hashed = inputs_hash(*parts)
     by_approval = p.rules.counted_by == keys.APPROVAL_HASH
@@ -71,12 +74,20 @@ def _variables(p: Pass) -> UserVariables:
     """Sources are read live on every pass: what they hold is part of the inputs."""
     spec = p.obj.spec
     sources = [
-        (ref, _read(p.env.door, ref, p.owner.namespace)) for ref in source_refs(spec.variables_from)
+        (ref, read_source(p.env.door, ref, p.owner.namespace))
+        for ref in source_refs(spec.variables_from)
     ]
     return merge_variables(p.rules.kind.role, spec.variables, sources)
 
 
-def _read(door: Door, ref: SourceRef, namespace: str) -> Secret | ConfigMap | None:
+def _unfit(p: Pass, variables: UserVariables) -> list[str]:
+    """What the module would refuse, where it is known."""
+    schema = p.env.schema_of(p.obj.spec.source.image, p.rules.kind.role)
+    return list(map(str, variable_problems(schema, variables))) if schema is not None else []
+
+
+def read_source(door: Door, ref: SourceRef, namespace: str) -> Secret | ConfigMap | None:
+    """What the entry refers to, labelled for it or not; None when there is no such object."""
     if ref.kind is SourceKind.SECRET:
         return find(door, SECRETS, namespace, ref.name)
     return find(door, CONFIG_MAPS, namespace, ref.name)

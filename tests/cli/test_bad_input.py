@@ -1,9 +1,12 @@
 """Bad input: one clear message, the documented exit code, no traceback, nothing half-done."""
 
+import shutil
 import socket
 from pathlib import Path
 
 import pytest
+
+from tests.cli.conftest import QUICKSTART
 
 IMAGE = "registry.example.com/quickstart/cluster:v1"
 
@@ -84,6 +87,90 @@ def test_a_module_without_files_is_refused_before_anything_starts(captfctl, quic
 
     refused(ended, 2, "empty", ".tf")
     assert not (tmp_path / "data").exists()
+
+
+HERE = ("--local", "--data", "data")
+
+
+@pytest.mark.parametrize("how", [("--dry-run",), HERE, None], ids=["dry-run", "local", "up"])
+def test_a_misspelled_variable_names_its_line_and_what_was_meant(
+    captfctl, quickstart, tmp_path, how
+):
+    file = quickstart(("    subnets: 2\n", "    subnets: 2\n    regoin: eu-north-1\n"))
+    images = image_table(tmp_path)
+    command = ("reconcile", *how) if how else ("local", "up", "--data", "data")
+    ended = captfctl(*command, "-f", file, "--images", images)
+
+    place = f"{file}:{line_of(file, 'regoin')}: spec.variables.regoin: "
+    refused(ended, 2, place, 'did you mean "region"?')
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_misspelled_key_of_a_described_source_is_told_where_it_stands(
+    captfctl, quickstart, tmp_path
+):
+    file = quickstart(*with_source('{"mtu": "9000", "regoin": "eu"}'))
+    ended = captfctl("reconcile", "-f", file, "--dry-run", "--images", image_table(tmp_path))
+
+    place = f"{file}:{line_of(file, 'regoin')}: data.regoin: "
+    refused(ended, 2, place, 'did you mean "region"?', '"mtu" is not declared')
+
+
+def test_a_required_variable_without_a_value_is_told_where_all_sources_are_known(
+    captfctl, quickstart, tmp_path
+):
+    images = image_table(tmp_path, 'variable "owner" {}\n')
+    alone = quickstart()
+    ended = captfctl("reconcile", "-f", alone, "--dry-run", "--images", images)
+    place = f"{alone}:{line_of(alone, 'variables:')}: spec.variables: "
+    refused(ended, 2, place, 'variable "owner" is required')
+
+    given = quickstart(*with_source('{"owner": "us"}'))
+    assert captfctl("reconcile", "-f", given, "--dry-run", "--images", images).code == 0
+
+    elsewhere = quickstart(*with_source("{}", described="other"))
+    ended = captfctl("reconcile", "-f", elsewhere, "--dry-run", "--images", images)
+    assert ended.code == 0, ended
+
+
+def test_a_template_is_told_the_variables_that_its_module_does_not_declare(captfctl, tmp_path):
+    images = image_table(tmp_path, 'variable "owner" {}\n')
+    (tmp_path / "template.yaml").write_text(
+        "apiVersion: infrastructure.cluster.x-k8s.io/v1alpha1\n"
+        "kind: TerraformClusterTemplate\nmetadata: {name: t}\nspec:\n  template:\n    spec:\n"
+        f"      source: {{image: '{IMAGE}'}}\n      identityRef: {{name: i}}\n"
+        "      variables:\n        subnest: 2\n"
+    )
+    ended = captfctl("reconcile", "-f", "template.yaml", "--dry-run", "--images", images)
+
+    refused(ended, 2, "template.yaml:10: spec.template.spec.variables.subnest: ", '"subnets"?')
+    assert "owner" not in ended.err  # a ClusterClass may patch it in
+
+
+def test_a_module_that_cannot_be_read_refuses_no_variable(captfctl, quickstart, tmp_path):
+    file = quickstart(("    subnets: 2\n", "    regoin: eu-north-1\n"))
+    images = image_table(tmp_path, 'variable "broken" {\n')
+
+    assert captfctl("reconcile", "-f", file, "--dry-run", "--images", images).code == 0
+    assert captfctl("reconcile", "-f", file, "--dry-run").code == 0
+
+
+def image_table(folder: Path, more: str = "") -> str:
+    """A table with the quick start's module, and more in it."""
+    shutil.copytree(QUICKSTART / "module", folder / "module", dirs_exist_ok=True)
+    (folder / "module" / "more.tf").write_text(more)
+    (folder / "images.yaml").write_text(f"{IMAGE}:\n  module: module\n")
+    return "images.yaml"
+
+
+def with_source(data: str, described: str = "given") -> list[tuple[str, str]]:
+    """The changes for variables from a ConfigMap `given`; the file describes `described`."""
+    metadata = f"{{name: {described}, namespace: default, labels: {{captf.io/variables: 'true'}}}}"
+    config_map = f"apiVersion: v1\nkind: ConfigMap\nmetadata: {metadata}\ndata: {data}\n---\n"
+    return [
+        ("# A Cluster and", f"{config_map}# A Cluster and"),
+        ("  variables:\n", "  variablesFrom: [{configMapRef: {name: given}}]\n  variables:\n"),
+    ]
 
 
 @pytest.mark.parametrize("content", ["- not a table\n", "a: [\n", "image: {modul: x}\n"])

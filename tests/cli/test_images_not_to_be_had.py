@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from captfctl.cli import progress
-from captfctl.cli.local_session import image_table, make_plane
+from captfctl.cli.local_session import make_plane
+from captfctl.cli.modules import image_table
 from captfctl.clock import SystemClock
 from captfctl.model.events import EventReason
 from captfctl.model.resources import EVENTS

@@ -24,7 +24,11 @@ def schema_of(properties, required=(), **more):
 
 def problems(declared, value, *, text=False):
     variable = UserVariable(value=parse(value), text=text)
-    return variable_problems(schema_of({"x": declared}), {"x": variable})
+    return messages(schema_of({"x": declared}), {"x": variable})
+
+
+def messages(schema, variables, **more):
+    return [problem.message for problem in variable_problems(schema, variables, **more)]
 
 
 @pytest.mark.parametrize(
@@ -48,20 +52,27 @@ def test_a_label_that_is_no_schema_checks_nothing(label):
 
 
 def test_a_variable_that_the_image_does_not_declare_is_named():
-    found = variable_problems(schema_of({}), {"x": UserVariable(value="hunter2")})
+    found = messages(schema_of({}), {"x": UserVariable(value="hunter2")})
     assert found == ['variable "x" is not declared by the module image']
-    assert (
-        variable_problems(schema_of({}, additionalProperties=True), {"x": UserVariable(value="1")})
-        == []
-    )
+    assert messages(schema_of({}, additionalProperties=True), {"x": UserVariable(value="1")}) == []
+
+
+def test_a_misspelled_variable_is_told_with_what_was_meant():
+    schema = schema_of({"region": {}, "subnets": {}})
+    assert messages(schema, {"Regoin": UserVariable(value="1")}) == [
+        'variable "Regoin" is not declared by the module image: did you mean "region"?'
+    ]
+    assert messages(schema, {"zzz": UserVariable(value="1")}) == [
+        'variable "zzz" is not declared by the module image, which declares region, subnets'
+    ]
 
 
 def test_a_required_variable_is_missed_only_when_everything_is_known():
     schema = schema_of({"region": {"type": "string"}}, ["region"])
-    assert variable_problems(schema, {}) == [
+    assert messages(schema, {}) == [
         'variable "region" is required by the module image and is not set'
     ]
-    assert variable_problems(schema, {}, partial=True) == []
+    assert messages(schema, {}, partial=True) == []
 
 
 @pytest.mark.parametrize(
@@ -142,7 +153,7 @@ def test_the_values_of_a_map_are_checked():
 
 def test_problems_come_sorted_by_variable_and_without_values():
     schema = schema_of({"b": {"type": "number"}, "a": {"type": "boolean"}}, ["c"])
-    found = variable_problems(
+    found = messages(
         schema, {"b": UserVariable(value="hunter2"), "a": UserVariable(value="hunter2")}
     )
     assert [line.split('"')[1] for line in found] == ["a", "b", "c"]

@@ -23,6 +23,7 @@ QUICK_IMAGE = "registry.example.com/quick/cluster:v1"
 
 QUICKSTART = ROOT / "examples" / "quickstart" / "module"
 QUICK_RUNTIME = ROOT / "tests" / "tools" / "quick_runtime.py"
+QUICK_MODULE = ROOT / "tests" / "tools" / "quick_module"
 
 
 def eventually(
@@ -67,7 +68,7 @@ class Site(ABC):
         folder.mkdir(parents=True, exist_ok=True)
         self.images.write_text("")
         self.add_image(IMAGE, module=QUICKSTART)
-        self.add_image(QUICK_IMAGE, module=QUICKSTART, runtime=QUICK_RUNTIME)
+        self.add_image(QUICK_IMAGE, module=QUICK_MODULE, runtime=QUICK_RUNTIME)
 
     def fresh_name(self, name: str) -> str:
         """`name`, or one like it where this site had it before: for a test that is tried again."""

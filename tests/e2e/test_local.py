@@ -126,6 +126,25 @@ def test_an_image_that_cannot_be_pulled_stands_in_nobodys_way(site, end):
         scenarios.object_without_its_image_is_deleted(story)
 
 
+def test_a_misspelled_variable_is_told_before_a_run_and_corrected(site):
+    story = Story(site, "misspelled")
+    story.replace("    subnets: 2\n", "    subnest: 2\n")
+    story.create()
+
+    def told() -> str:
+        found = story.condition("DependenciesReady")
+        return found.message if found is not None and found.reason == "VariablesInvalid" else ""
+
+    eventually(told, lambda: f"it is said: {story.explain()}", 30)
+    assert 'variable "subnest" is not declared' in told()
+    assert 'did you mean "subnets"?' in told()
+    assert story.jobs(Op.APPLY) == []
+
+    story.set_variables(subnest=None, subnets=2)
+    story.wait_settled()
+    assert len(story.jobs(Op.APPLY)) == 1
+
+
 def test_the_manager_writes_under_one_name(site):
     scenarios.manager_writes_under_one_name(Story(site, "owner"))
 

@@ -3,6 +3,7 @@ reconcile.md: Inputs and their gates)."""
 
 import gzip
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,10 +11,12 @@ import pytest
 from captfctl.cluster.errors import Unavailable
 from captfctl.model import keys, names
 from captfctl.model.core import ConfigMap, Secret
+from captfctl.model.kinds import Role
 from captfctl.model.meta import ObjectMeta
 from captfctl.model.resources import CONFIG_MAPS, JOBS, SECRETS, TERRAFORM_CLUSTERS
 from captfctl.model.terraform import NameRef, VariableFormat, VariablesSource
-from tests.support.cluster_world import NAMESPACE, World, variables
+from captfctl.terraform.contract.variables_schema import VariableSchema
+from tests.support.cluster_world import IMAGE, NAMESPACE, World, variables
 from tests.support.doors import Overridden
 from tests.support.fake_runner import OUTPUTS
 
@@ -300,6 +303,44 @@ def test_a_value_is_never_in_a_message(world: World):
     world.settle(2)
     assert world.reason("DependenciesReady") == "False/VariablesInvalid"
     assert "hunter2" not in world.condition("DependenciesReady").message
+
+
+def test_variables_that_a_known_module_would_refuse_close_the_gate_until_it_declares_them(
+    world: World,
+):
+    declared = {"regions": VariableSchema(), "owner": VariableSchema()}
+    asked = []
+
+    def schema_of(image, role):
+        asked.append((image, role))
+        return VariableSchema(properties=declared, required=("owner",), additional=False)
+
+    env = replace(world.env(), schema_of=schema_of)
+    world.run(env)
+    assert world.run(env).requeue_after == 30
+    assert world.reason("DependenciesReady") == "False/VariablesInvalid"
+    message = world.condition("DependenciesReady").message
+    assert (
+        'variable "region" is not declared by the module image: did you mean "regions"?' in message
+    )
+    assert 'variable "owner" is required' in message
+    assert "eu-1" not in message
+    assert world.jobs() == []
+    assert set(asked) == {(IMAGE, Role.CLUSTER)}
+
+    declared["region"] = VariableSchema()
+    world.edit(variables('{"region": "eu-1", "owner": "us"}'))
+    world.run(env)
+    assert world.job_ops() == ["apply"]
+
+
+def test_a_deletion_does_not_wait_for_variables_that_a_module_would_refuse(ready: World):
+    closed = VariableSchema(additional=False)
+    env = replace(ready.env(), schema_of=lambda image, role: closed)
+    ready.delete()
+    ready.run(env)
+    ready.run(env)
+    assert ready.job_ops()[-1] == "destroy"
 
 
 def test_inputs_that_do_not_fit_are_named_with_size_and_limit(world: World):

@@ -5,7 +5,6 @@ names everything that is wrong, each with its line and with what was probably me
 """
 
 import copy
-import difflib
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -19,7 +18,7 @@ from captfctl.embedded.store.metadata import check as metadata_causes
 from captfctl.embedded.store.pruning import prune
 from captfctl.embedded.store.registry import Registry, Served
 from captfctl.embedded.store.validation import validate
-from captfctl.errors import Source
+from captfctl.errors import Source, nearest
 from captfctl.kubeyaml import Place
 from captfctl.model.resource import Document
 
@@ -153,9 +152,8 @@ def _unknown_field(described: Described, node: Node, path: str) -> tuple[Source,
 
 
 def _meant(word: str, words: Iterable[str]) -> str:
-    by_lower = {known.lower(): known for known in words}
-    near = difflib.get_close_matches(word.lower(), by_lower, 1, 0.6)
-    return f": did you mean {by_lower[near[0]]}?" if near else ""
+    near = nearest(word, words)
+    return f": did you mean {near}?" if near else ""
 
 
 def _without_nulls(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The variables schema that a module image may carry as a label
+"""The schema of a module's variables, which its image may carry as a label
 (module-contract.md: The schema of variables).
 
 A small subset of JSON Schema. The check follows Terraform's own conversions, so that whatever it
@@ -9,12 +9,15 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
+from captfctl.errors import nearest
 from captfctl.terraform.contract.jsontext import Json, NotJson, Number, parse
 from captfctl.terraform.contract.variables import UserVariable, UserVariables
 
 LABEL = "io.captf.variables-schema"
 MAX_LABEL = 32_768
+_MOST_NAMED = 10
 
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _KEYS = frozenset(
@@ -44,6 +47,16 @@ class VariableSchema:
     additional: "VariableSchema | bool" = True
 
 
+class VariableProblem(NamedTuple):
+    """What is wrong with one user variable: `message` names it, and has no value."""
+
+    variable: str
+    message: str
+
+    def __str__(self) -> str:
+        return self.message
+
+
 class _Malformed(Exception):
     """The label is no schema of the subset."""
 
@@ -62,16 +75,17 @@ def parse_label(label: str) -> VariableSchema | None:
 
 def variable_problems(
     schema: VariableSchema, variables: UserVariables, *, partial: bool = False
-) -> list[str]:
-    """Every problem, sorted by variable; never with a value.
+) -> list[VariableProblem]:
+    """Every problem, sorted by variable.
 
-    `partial`: only the inline variables are known (admission), so that none counts as missing.
+    `partial`: not every source of variables is known, so that none counts as missing.
     """
-    problems: list[str] = []
     names = set(variables) | (set() if partial else set(schema.required))
-    for name in sorted(names):
-        problems += _variable(schema, name, variables.get(name))
-    return problems
+    return [
+        VariableProblem(name, message)
+        for name in sorted(names)
+        for message in _variable(schema, name, variables.get(name))
+    ]
 
 
 def _variable(schema: VariableSchema, name: str, variable: UserVariable | None) -> Iterator[str]:
@@ -82,11 +96,18 @@ def _variable(schema: VariableSchema, name: str, variable: UserVariable | None) 
     declared = schema.properties.get(name)
     if declared is None:
         if schema.additional is False:
-            yield f"{shown} is not declared by the module image"
+            yield f"{shown} is not declared by the module image{_what_is(schema, name)}"
             return
         declared = schema.additional if isinstance(schema.additional, VariableSchema) else None
     if declared is not None:
         yield from _value(declared, variable.value, shown, text=variable.text)
+
+
+def _what_is(schema: VariableSchema, name: str) -> str:
+    declared = sorted(schema.properties)
+    if near := nearest(name, declared):
+        return f': did you mean "{near}"?'
+    return f", which declares {', '.join(declared)}" if 0 < len(declared) <= _MOST_NAMED else ""
 
 
 def _value(schema: VariableSchema, value: Json, path: str, *, text: bool = False) -> Iterator[str]:
