@@ -6,14 +6,15 @@ from captfctl.clock import Clock
 from captfctl.embedded.capi import capi_crds, capi_policies
 from captfctl.embedded.described import DescribedSet, load, scratch_store
 from captfctl.embedded.store import EmbeddedStore
-from captfctl.install.policies import policies
+from captfctl.install.policies import policies_for_files
 from captfctl.model.crds import crds
 
 
 def known_kinds(clock: Clock) -> EmbeddedStore:
     """An empty store in memory that serves our kinds and those of Cluster API, with the rules of
     admission."""
-    return scratch_store(clock, (*crds(), *capi_crds(), *policies(), *capi_policies()))
+    rules = (*policies_for_files(), *capi_policies())
+    return scratch_store(clock, (*crds(), *capi_crds(), *rules))
 
 
 def read_objects(files: list[str], store: EmbeddedStore) -> DescribedSet:

@@ -24,7 +24,7 @@ from captfctl.embedded.images import ImageTable
 from captfctl.embedded.job_controller import JobController
 from captfctl.embedded.layout import API, IMAGES, NODE, STORE
 from captfctl.embedded.scheduler import Scheduler
-from captfctl.embedded.store import EmbeddedStore
+from captfctl.embedded.store import IN_PROCESS, LOCAL_ADMIN, MANAGER, EmbeddedStore
 from captfctl.install.permissions import runner_role
 from captfctl.install.policies import policies
 from captfctl.model import keys
@@ -90,7 +90,7 @@ class LocalPlane:
         with contextlib.ExitStack() as undo:
             self.store = EmbeddedStore.open(self.data / STORE, self.clock)
             undo.callback(self.store.close)
-            self.door = self.door_of(COMMANDS)
+            self.door = self.door_of(COMMANDS, LOCAL_ADMIN)
             install(self.door)
             self.agent = self._make_agent()
             self.api = self._make_api()
@@ -105,7 +105,7 @@ class LocalPlane:
             runs = undo.enter_context(contextlib.ExitStack())
             self.agent.start()
             runs.callback(self._stop_agent)
-            for part in self.controllers(self.door_of(keys.FIELD_OWNER)):
+            for part in self.controllers(self.door_of(keys.FIELD_OWNER, MANAGER)):
                 self._begin(part, runs)
             self._runs, self._undo = runs, undo.pop_all()
 
@@ -118,9 +118,10 @@ class LocalPlane:
         """End the runs in order, then everything else."""
         self._undo.close()
 
-    def door_of(self, field_owner: str) -> Door:
-        """A door whose writes are noted as this owner's, as an API server notes them."""
-        return noted_door(self.store, field_owner, self.clock)
+    def door_of(self, field_owner: str, user: Mapping[str, Any] = IN_PROCESS) -> Door:
+        """A door whose writes are noted as this owner's and admitted as this user's, as by an API
+        server."""
+        return noted_door(self.store, field_owner, self.clock, user)
 
     @property
     def kubeconfig(self) -> Path:
@@ -197,7 +198,8 @@ def install(door: Door) -> None:
             door.create(NAMESPACES, Namespace(metadata=ObjectMeta(name=name)))
     with contextlib.suppress(AlreadyExists):
         door.create(CLUSTER_ROLES, runner_role())
-    for document in (*crds(), *capi_crds(), *policies(), *capi_policies()):
+    rules = (*policies(MANAGER["username"]), *capi_policies())
+    for document in (*crds(), *capi_crds(), *rules):
         resource = _INSTALLED[document["kind"]]
         try:
             door.create(resource, document)

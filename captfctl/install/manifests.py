@@ -20,7 +20,7 @@ def manifests(options: InstallOptions) -> list[Document]:
     return [
         workload.namespace(options),
         *crds(),
-        *policies(),
+        *policies(workload.manager_user(options)),
         workload.service_account(options),
         *(_document(role) for role in _roles(options)),
         *(_document(binding) for binding in _bindings(options)),
@@ -45,6 +45,7 @@ def _roles(options: InstallOptions) -> list[Role]:
             permissions.EDITOR,
             **{f"{_AGGREGATE}edit": "true", f"{_AGGREGATE}admin": "true"},
         ),
+        permissions.cluster_role(permissions.APPROVER_ROLE, permissions.APPROVER),
         metrics,
     ]
 

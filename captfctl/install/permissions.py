@@ -15,6 +15,7 @@ LEADER_ROLE = "captf-leader-election-role"
 RUNNER_ROLE = "captf-runner"
 VIEWER_ROLE = "captf-viewer-role"
 EDITOR_ROLE = "captf-editor-role"
+APPROVER_ROLE = "captf-plan-approver-role"
 METRICS_ROLE = "captf-metrics-reader"
 
 READ = ("get", "list", "watch")
@@ -51,6 +52,7 @@ class Permission:
 OBJECTS = ("terraformclusters", "terraformmachines", "terraformmachinepools")
 TEMPLATES = ("terraformclustertemplates", "terraformmachinetemplates")
 IDENTITIES = ("terraformclusteridentities",)
+PLANS = ("terraformplans",)
 
 MANAGER = (
     Permission("", ("configmaps",), READ, "user variables from labelled ConfigMaps"),
@@ -174,11 +176,15 @@ RUNNER = (
 # Only for a scraper that is given this role; a non-resource rule has no group.
 METRICS_RULES = [PolicyRule(non_resource_urls=["/metrics"], verbs=["get"])]
 
-VIEWER = (Permission(INFRASTRUCTURE, (*OBJECTS, *TEMPLATES, *IDENTITIES), READ, "looking"),)
+VIEWER = (Permission(INFRASTRUCTURE, (*OBJECTS, *TEMPLATES, *IDENTITIES, *PLANS), READ, "looking"),)
 EDITOR = (
     Permission(
         INFRASTRUCTURE, (*OBJECTS, *TEMPLATES), ("create", "update", "patch", "delete"), "changing"
     ),
+)
+# Part of no other role: who changes an object shall not approve the plan as well.
+APPROVER = (
+    Permission(INFRASTRUCTURE, PLANS, (*READ, "patch"), "reading plans, and approving them"),
 )
 
 

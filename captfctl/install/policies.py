@@ -7,13 +7,14 @@ A server tells only the first validation that fails. So that a person learns eve
 each rule is a variable that lists what breaks it, `variables.problems` holds all lists, and one
 validation says that it is empty. A rule about who asks is a validation of its own, because a
 message expression cannot use a variable that asks the authorizer. A further kind is a further row
-of `POLICIES`.
+of `POLICIES`; that of plans depends on who the manager is.
 """
 
 from typing import Any
 
 from captfctl.install import deletion_protection
 from captfctl.install.job_rules import job_policies, job_policy_rules
+from captfctl.install.plan_rules import plan_policy
 from captfctl.install.policy_parts import (
     Policy,
     Rule,
@@ -223,7 +224,15 @@ POLICIES: tuple[Policy, ...] = (
 )
 
 
-def policies() -> list[Document]:
-    """Every policy, each followed by its binding."""
-    rules = [document for policy in POLICIES for document in policy.documents()]
+def policies(manager: str = "") -> list[Document]:
+    """Every policy, each followed by its binding. `manager` is the user name of the manager; empty:
+    it is not known, and nobody may do what only the manager may."""
+    every = (*POLICIES, plan_policy(manager))
+    rules = [document for policy in every for document in policy.documents()]
     return [*rules, *deletion_protection.documents()]
+
+
+def policies_for_files() -> list[Document]:
+    """Those for objects that are read from files: nobody makes a request there."""
+    some = (policy.where_nobody_asks for policy in POLICIES)
+    return [document for policy in some if policy for document in policy.documents()]

@@ -1,7 +1,7 @@
 """What an admission policy consists of, and the parts of CEL that its rules are written in."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from captfctl.model.resource import Document, Resource
 from captfctl.model.resources import ADMISSION_POLICIES, ADMISSION_POLICY_BINDINGS
@@ -131,7 +131,7 @@ _NOTHING_WRONG = Validation(
 
 
 # What the manager writes most, finalizers and annotations, costs one comparison.
-_SPEC_CHANGES = (
+SPEC_CHANGES = (
     "oldObject == null || !has(object.spec) || !has(oldObject.spec) || "
     "object.spec != oldObject.spec"
 )
@@ -139,16 +139,29 @@ _SPEC_CHANGES = (
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """The rules of one kind's spec, for creates and for updates that change it."""
+    """The rules of one kind, for creates and for updates that change what they are about.
+
+    `matches`: CEL, whether a request changes that. `about_who_asks`: so are the rules, not only the
+    validations; where nobody asks, as for objects that are read from files, none of them holds.
+    """
 
     resource: Resource[Document]
+    matches: str = SPEC_CHANGES
     helpers: tuple[Helper, ...] = ()
     rules: tuple[Rule, ...] = ()
     validations: tuple[Validation, ...] = ()
+    about_who_asks: bool = False
 
     @property
     def name(self) -> str:
         return self.resource.name
+
+    @property
+    def where_nobody_asks(self) -> "Policy | None":
+        """Without the rules about who makes a request; None when nothing is left."""
+        if self.about_who_asks or not self.rules:
+            return None
+        return replace(self, validations=())
 
     def documents(self) -> list[Document]:
         """The policy and the binding that puts it into force everywhere."""
@@ -165,7 +178,7 @@ class Policy:
         spec: Document = {
             "failurePolicy": "Fail",
             "matchConstraints": {"resourceRules": [rule]},
-            "matchConditions": [{"name": "spec-changes", "expression": _SPEC_CHANGES}],
+            "matchConditions": [{"name": "spec-changes", "expression": self.matches}],
         }
         validations = list(self.validations)
         if self.rules:

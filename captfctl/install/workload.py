@@ -48,6 +48,11 @@ def service_account(options: InstallOptions) -> Document:
     }
 
 
+def manager_user(options: InstallOptions) -> str:
+    """The user name of the manager for an API server."""
+    return f"system:serviceaccount:{options.namespace}:{SERVICE_ACCOUNT}"
+
+
 def deployment(options: InstallOptions) -> Document:
     """Two replicas by default: one leads, the other takes over at once."""
     return {

@@ -13,6 +13,7 @@ GRANTED = (
     *permissions.RUNNER,
     *permissions.VIEWER,
     *permissions.EDITOR,
+    *permissions.APPROVER,
 )
 
 

@@ -1,5 +1,6 @@
 """Server-side apply, and the bookkeeping of who set which field (`metadata.managedFields`)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -12,7 +13,7 @@ from captfctl.cluster.errors import BadRequest, Cause, Conflict, Invalid
 from captfctl.embedded.apiserver import field_sets
 from captfctl.embedded.apiserver.field_sets import NOTHING, FieldSet, Path
 from captfctl.embedded.schemas import Node, builtin
-from captfctl.embedded.store import EmbeddedStore, Manage, Served
+from captfctl.embedded.store import IN_PROCESS, EmbeddedStore, Manage, Served
 from captfctl.model.resource import Document
 
 APPLY = "Apply"
@@ -205,13 +206,15 @@ def field_manager(served: Served, name: str, now: datetime, subresource: str = "
     )
 
 
-def noted_door(store: EmbeddedStore, field_owner: str, clock: Clock) -> Door:
+def noted_door(
+    store: EmbeddedStore, field_owner: str, clock: Clock, user: Mapping[str, Any] = IN_PROCESS
+) -> Door:
     """A door in the store's process whose writes are noted as those through the API server are."""
 
     def track(served: Served, subresource: str) -> Manage:
         return field_manager(served, field_owner, clock.now(), subresource).track
 
-    return store.door(track)
+    return store.door(track, user)
 
 
 def settled(live: Document | None, new: Document) -> Document:

@@ -19,7 +19,7 @@ from captfctl.embedded.apiserver.files import make_private_directory, write_kube
 from captfctl.embedded.apiserver.log_source import LogSource
 from captfctl.embedded.apiserver.tls import Certificates, ensure_certificates
 from captfctl.embedded.apiserver.tokens import serve_tokens
-from captfctl.embedded.store import EmbeddedStore
+from captfctl.embedded.store import LOCAL_ADMIN, EmbeddedStore
 from captfctl.errors import EnvironmentFault
 from captfctl.model.meta import PartialObject
 
@@ -48,7 +48,7 @@ class ApiServer:
         clock: Clock,
         ports: Sequence[int] = (0,),
         logs: LogSource | None = None,
-        owner: str = "local-admin",
+        owner: str = LOCAL_ADMIN["username"],
     ) -> None:
         self._store = store
         self._data_dir = data_dir

@@ -8,6 +8,9 @@ from captfctl.embedded.store.admission import DeniedByPolicy
 from captfctl.embedded.store.merge import merge_patch
 from captfctl.embedded.store.registry import PrinterColumn, Registry, Served
 from captfctl.embedded.store.requests import (
+    IN_PROCESS,
+    LOCAL_ADMIN,
+    MANAGER,
     Deleted,
     DeleteOptions,
     FieldValidation,
@@ -23,6 +26,9 @@ from captfctl.embedded.store.store import EmbeddedStore
 from captfctl.embedded.store.watch import RawWatch
 
 __all__ = [
+    "IN_PROCESS",
+    "LOCAL_ADMIN",
+    "MANAGER",
     "DeleteOptions",
     "Deleted",
     "DeniedByPolicy",

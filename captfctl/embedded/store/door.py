@@ -54,14 +54,21 @@ class TypedWatch(Watch[T]):
 
 
 class EmbeddedDoor:
-    """Implements `captfctl.cluster.door.Door`. `track` takes note of what each write sets."""
+    """Implements `captfctl.cluster.door.Door`.
 
-    def __init__(self, store: "EmbeddedStore", track: Track | None) -> None:
+    `track` takes note of what each write sets; `user` is the `userInfo` of who writes.
+    """
+
+    def __init__(
+        self, store: "EmbeddedStore", track: Track | None, user: Mapping[str, Any]
+    ) -> None:
         self._store = store
         self._track = track
+        self._user = user
 
     def _options(self, served: Served, subresource: str = "") -> WriteOptions:
-        return WriteOptions(manage=self._track(served, subresource) if self._track else None)
+        manage = self._track(served, subresource) if self._track else None
+        return WriteOptions(manage=manage, user=self._user)
 
     def _served(self, resource: Resource[Any]) -> Served:
         return self._store.registry.find(resource.group, resource.version, resource.plural)
@@ -192,6 +199,7 @@ class EmbeddedDoor:
             resource_version=resource_version,
             propagation=propagation,
             grace_period_seconds=grace_period_seconds,
+            user=self._user,
         )
         self._store.delete(self._served(resource), name, namespace, options)
 

@@ -8,11 +8,14 @@ from typing import Any
 from captfctl.cluster.door import EventType, Propagation
 from captfctl.model.resource import Document
 
-IN_PROCESS: Mapping[str, Any] = {
-    "username": "system:captfctl",
-    "groups": ["system:masters", "system:authenticated"],
-}
-"""Who writes through a door in the process of the store."""
+_EVERYTHING = ["system:masters", "system:authenticated"]
+
+IN_PROCESS: Mapping[str, Any] = {"username": "system:captfctl", "groups": _EVERYTHING}
+"""Who writes through a door in the process of the store, where nobody else is named."""
+MANAGER: Mapping[str, Any] = {"username": "system:captfctl:manager", "groups": _EVERYTHING}
+"""The manager in the process of the store."""
+LOCAL_ADMIN: Mapping[str, Any] = {"username": "local-admin", "groups": _EVERYTHING}
+"""The owner of this machine: who has the kubeconfig, and who runs commands on the store itself."""
 
 Manage = Callable[[Document | None, Document], Document]
 """Takes note of who set which field, in the stored object's place-taker."""

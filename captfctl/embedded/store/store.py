@@ -2,8 +2,9 @@
 
 import contextlib
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from captfctl.clock import Clock
 from captfctl.cluster.door import Door
@@ -17,6 +18,7 @@ from captfctl.embedded.store.journal import Journal, NoJournal, SqliteJournal
 from captfctl.embedded.store.kinds.namespaces import BOOTSTRAP
 from captfctl.embedded.store.registry import Registry, Served
 from captfctl.embedded.store.requests import (
+    IN_PROCESS,
     Deleted,
     DeleteOptions,
     ListOptions,
@@ -108,9 +110,10 @@ class EmbeddedStore:
         """End all watches and release the directory. Later calls raise `Unavailable`."""
         self._engine.close()
 
-    def door(self, track: Track | None = None) -> Door:
-        """The typed door. `track` keeps note of its writes in `metadata.managedFields`."""
-        return EmbeddedDoor(self, track)
+    def door(self, track: Track | None = None, user: Mapping[str, Any] = IN_PROCESS) -> Door:
+        """The typed door. `track` keeps note of its writes in `metadata.managedFields`, `user` is
+        who makes them, for admission."""
+        return EmbeddedDoor(self, track, user)
 
     @property
     def registry(self) -> Registry:
