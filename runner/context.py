@@ -2,6 +2,7 @@
 
 from runner import wire
 from runner.events import Events
+from runner.execute import stop_seconds
 from runner.log import Log
 from runner.redact import Redactor, SecretSet
 from runner.result import Result
@@ -28,6 +29,11 @@ class Context:
         self.redactor = Redactor()
         self.plan_key: bytes | None = None
         self._secrets = SecretSet()
+
+    @property
+    def stop_seconds(self) -> float:
+        """The time between SIGTERM and SIGKILL for a step."""
+        return stop_seconds(self.options.stop_timeout)
 
     def hide(self, *secrets: SecretSet) -> None:
         """Redact these values too, in everything written from now on."""

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from runner import kept, steps, wire
 from runner.context import Context
-from runner.execute import Ended, Supervisor, stop_seconds
+from runner.execute import Ended, Supervisor
 from runner.keeper import Keeper
 from runner.text import unwrapped
 from runner.workdir import PrepareError, Workdir, write_private
@@ -115,10 +115,9 @@ class Rescue:
         self._workdir = workdir
         self._run = run
         self._keeper = keeper
-        stop = stop_seconds(context.options.stop_timeout)
-        self._patience = float("inf") if keeper.watched else stop
+        self._patience = float("inf") if keeper.watched else context.stop_seconds
         self._began = time.monotonic()
-        self._in_file = False
+        self._in_file = self._unlocked = self._cleared = False
 
     def save(self, failed: Failed) -> Attempt | None:
         """Store what `failed` left; the last try, or None when it left nothing.
@@ -172,36 +171,40 @@ class Rescue:
         return True
 
     def _push(self, failed: Failed, state: bytes) -> Attempt:
-        log, refusals, pause = self._context.log, 0, _FIRST_PAUSE
-        file = self._workdir.errored_state
+        """Try to store the state until it is stored, refused for good, or the time is up."""
+        log, file = self._context.log, self._workdir.errored_state
         log.info("The runtime left a state it could not store, pushing it", file=file)
-        waits, unlocked, cleared = not failed.unreleased, False, False
-        while True:
-            attempt = self._attempt(state, waits=waits)
-            waits = False
-            if attempt.stored:
-                return attempt
-            if not unlocked and self._release_own_lock(attempt, failed):
-                unlocked = True
-                continue
-            refusals += not attempt.may_pass
-            self._keeper.keep(state)
-            if attempt.torn and self._keeper.secrets and not cleared:
-                cleared = self._keeper.clear_stored()
-                if cleared:
-                    continue
-            left = self._left()
-            if refusals >= _REFUSALS or left <= 0:
-                return attempt
-            log.info("The state is still not stored, trying again", seconds=round(pause, 1))
-            self._supervisor.pause(min(pause, left))
-            pause = min(pause * 2, _LONGEST_PAUSE)
+        refusals, pause = 0, _FIRST_PAUSE
+        attempt = self._attempt(state, waits=not failed.unreleased)
+        while not attempt.stored:
+            if not self._remove_cause(attempt, failed, state):
+                if not attempt.may_pass:
+                    refusals += 1
+                left = self._left()
+                if refusals >= _REFUSALS or left <= 0:
+                    break
+                log.info("The state is still not stored, trying again", seconds=round(pause, 1))
+                self._supervisor.pause(min(pause, left))
+                pause = min(pause * 2, _LONGEST_PAUSE)
+            attempt = self._attempt(state, waits=False)
+        return attempt
+
+    def _remove_cause(self, attempt: Attempt, failed: Failed, state: bytes) -> bool:
+        """Whether a cause of the failure was found and removed, each at most once: the lock that
+        the failed step left, or a stored state that was written in part."""
+        if not self._unlocked and self._release_own_lock(attempt, failed):
+            self._unlocked = True
+            return True
+        self._keeper.keep(state)
+        if attempt.torn and self._keeper.secrets and not self._cleared:
+            self._cleared = self._keeper.clear_stored()
+            return self._cleared
+        return False
 
     def _attempt(self, state: bytes, *, waits: bool) -> Attempt:
         """Push once. Only the first try waits for the state's lock: what holds it longer than that
         may be the failed step's own."""
-        options = self._context.options
-        stop = stop_seconds(options.stop_timeout)
+        options, stop = self._context.options, self._context.stop_seconds
         limit = stop if waits else min(stop, _LONGEST_ATTEMPT)
         if not self._in_file:
             self._in_file = self._write_state_file(state)
@@ -217,7 +220,7 @@ class Rescue:
         if cancelled is None:
             return self._began + self._patience - now
         # The result must still be written before the pod's grace period ends.
-        stop = stop_seconds(self._context.options.stop_timeout)
+        stop = self._context.stop_seconds
         return max(cancelled + stop, self._began + _SHORTEST_TIME) - now
 
     def _release_own_lock(self, attempt: Attempt, failed: Failed) -> bool:

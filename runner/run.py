@@ -4,13 +4,13 @@ import errno
 import math
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NoReturn
 
 from runner import (
     durations,
     environ,
     events,
-    execute,
     fingerprint,
     kept,
     preflight,
@@ -24,6 +24,7 @@ from runner import (
     workdir,
 )
 from runner.context import Context, Stop
+from runner.diagnostics import Diagnostic
 from runner.execute import Command, Consumer, Ended, Supervisor
 from runner.judge import BadOutput, Judge
 from runner.keeper import Keeper
@@ -191,15 +192,14 @@ class Run:
         context.log.info("Step started", step=step.name)
         context.events.emit("StepStarted", events.NORMAL, step.name, f"Step {step.name} started")
         output = _Output(step, context, self._out, self._err)
-        seconds = execute.stop_seconds(context.options.stop_timeout)
         self._running = step.name
-        ended = self._command(step, output.stdout, output.stderr, seconds)
+        ended = self._command(step, output.stdout, output.stderr, context.stop_seconds)
         if self._is_torn(step, ended, output):
             ended, output = self._again_without_torn_state(step, ended, output)
         record = self._record(step, ended)
         self._running = ""
-        if output.ui is not None:
-            context.result.changes = output.ui.counts
+        if step.json_ui:
+            context.result.changes = output.counts
         if not _succeeded(step, ended, output.stderr.last()):
             self._fail(step, ended, record, output)
         try:
@@ -235,8 +235,8 @@ class Run:
         if not cleared:
             return ended, output
         again = _Output(step, self._context, self._out, self._err)
-        seconds = execute.stop_seconds(self._context.options.stop_timeout)
-        return self._command(step, again.stdout, again.stderr, seconds), again
+        stop = self._context.stop_seconds
+        return self._command(step, again.stdout, again.stderr, stop), again
 
     def _command(
         self,
@@ -261,7 +261,7 @@ class Run:
 
     def _fail(
         self, step: steps.Step, ended: Ended, record: wire.StepRecord, output: "_Output"
-    ) -> None:
+    ) -> NoReturn:
         """End the run because a step failed."""
         context = self._context
         interrupted = self._supervisor.cancelled
@@ -271,16 +271,15 @@ class Run:
             output.stderr.last(),
             context.redactor,
             validation=b"".join(output.captured()),
-            shown=output.ui.diagnostics if output.ui is not None else (),
+            shown=output.diagnostics,
             crash=output.crash(),
         )
-        resources = output.ui.failing_resources() if output.ui is not None else ()
         self._step_failed(record, tail)
         if step.json_ui:
             self._rescue_state(step, ended, output)
         kind = wire.INTERRUPTED if interrupted else wire.STEP
         own = ended.exit if not ended.error and ended.exit >= 1 else 1
-        raise Stop(wire.Failure(kind, step.name, tail, resources), own)
+        raise Stop(wire.Failure(kind, step.name, tail, output.failing_resources()), own)
 
     def _step_failed(self, record: wire.StepRecord, text: str) -> None:
         self._context.events.emit(
@@ -294,12 +293,10 @@ class Run:
         """Store the state the runtime could not store itself
         (runner.md: A state that could not be stored)."""
         context, options = self._context, self._context.options
-        shown = output.ui.diagnostics if output.ui is not None else []
-        dump = output.ui.state_dump if output.ui is not None else b""
-        unreleased = any(one.summary == UNRELEASED for one in shown)
+        unreleased = any(one.summary == UNRELEASED for one in output.diagnostics)
         rescue = Rescue(context, self._supervisor, self._workdir, self._push, self._keeper())
         started = time.monotonic()
-        last = rescue.save(Failed(step.name, ended, dump, unreleased))
+        last = rescue.save(Failed(step.name, ended, output.state_dump, unreleased))
         if last is None:
             return
         seconds = time.monotonic() - started
@@ -312,7 +309,7 @@ class Run:
 
     def _push(self, step: steps.Step, stdin: bytes, limit: float) -> Attempt:
         output = _Output(step, self._context, self._out, self._err)
-        stop = min(execute.stop_seconds(self._context.options.stop_timeout), _PUSH_STOP_SECONDS)
+        stop = min(self._context.stop_seconds, _PUSH_STOP_SECONDS)
         ended = self._command(step, output.stdout, output.stderr, stop, limit, stdin)
         return Attempt(ended, output.stderr.last())
 
@@ -326,7 +323,7 @@ class Run:
         return Keeper(log, place, server)
 
     def _announce_changes(self, step: steps.Step, output: "_Output") -> None:
-        counts = output.ui.counts if output.ui is not None else None
+        counts = output.counts
         if counts is not None:
             self._context.events.emit(
                 "ResourcesChanged",
@@ -393,14 +390,33 @@ class _Output:
     def __init__(self, step: steps.Step, context: Context, out: Sink, err: Sink) -> None:
         redactor = context.redactor
         logged = streams.Logged(redactor, out)
-        self.ui = ui.JsonUi(redactor, out, err) if step.json_ui else None
+        self._ui = ui.JsonUi(redactor, out, err) if step.json_ui else None
         self._captured = streams.Captured(logged if step.log else None) if step.capture else None
-        self.stdout: Consumer = self.ui or self._captured or logged
+        self.stdout: Consumer = self._ui or self._captured or logged
         self.stderr = streams.Tail(streams.Logged(redactor, err))
+
+    @property
+    def diagnostics(self) -> Sequence[Diagnostic]:
+        """The errors and warnings of the runtime, when it reports them as JSON."""
+        return self._ui.diagnostics if self._ui is not None else ()
+
+    @property
+    def counts(self) -> wire.Changes | None:
+        """How much was changed, when a closing line says so."""
+        return self._ui.counts if self._ui is not None else None
+
+    @property
+    def state_dump(self) -> bytes:
+        """The state that the runtime printed because it could not write it; else empty."""
+        return self._ui.state_dump if self._ui is not None else b""
+
+    def failing_resources(self) -> tuple[str, ...]:
+        """`<address>: <summary>` of the resources that failed, as far as they can be told."""
+        return self._ui.failing_resources() if self._ui is not None else ()
 
     def crash(self) -> bytes:
         """The line that a crash of the runtime began with; empty without one."""
-        return self.stderr.crash or (self.ui.crash if self.ui is not None else b"")
+        return self.stderr.crash or (self._ui.crash if self._ui is not None else b"")
 
     def captured(self) -> Iterator[bytes]:
         """What the step printed, in pieces, when it is captured."""
