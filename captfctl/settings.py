@@ -122,6 +122,15 @@ class PassSettings:
             "N",
         ),
     ] = 20
+    state_backups: Annotated[
+        int,
+        Flag(
+            "Backups of each object's Terraform state to keep; 0: take none, and keep those there "
+            "are.",
+            "a mistake is often found some changes later, and a backup is as large as its state",
+            "N",
+        ),
+    ] = 5
     start_patience: timedelta = timedelta(0)
     """For how long a server that is away is waited for in the middle of a start."""
 
@@ -282,6 +291,8 @@ class ManagerSettings(PassSettings):
         for name in ("max_active_jobs", "cluster_max_active_jobs"):
             if getattr(self, name) < 0:
                 yield f"{flag_name(name)} must not be negative; 0 means no limit"
+        if self.state_backups < 0:
+            yield "--state-backups must not be negative; 0 means that none are taken"
         for name in ("sync_period", "drift_default_interval"):
             if getattr(self, name) <= timedelta(0):
                 yield f"{flag_name(name)} must be more than zero"

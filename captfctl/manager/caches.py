@@ -58,6 +58,8 @@ BY_LOCAL_SECRET = "local-secret"
 BY_USER = "user"
 
 _MANAGED = f"{keys.MANAGED}={keys.TRUE}"
+# Backups are read when one is taken or restored; several of each object need not be in memory.
+_MANAGED_SECRETS = f"{_MANAGED},!{keys.STATE_BACKUP}"
 _IN_USE = f"{keys.IDENTITY_IN_USE}={keys.TRUE}"
 _STATE_LOCKS = f"{_MANAGED},{keys.TFSTATE}={keys.TRUE}"
 _VARIABLES = f"{keys.VARIABLES}={keys.TRUE}"
@@ -172,7 +174,7 @@ class Caches:
         )
         self.secrets = self._informer(
             SECRETS.metadata_only(),
-            labels=_MANAGED,
+            labels=_MANAGED_SECRETS,
             indexes={BY_STATE: _state_index, BY_COPY: _copy_index, BY_USER: users_of_copy},
         )
         # Chunks by their names and labels alone: they would be no whole state.

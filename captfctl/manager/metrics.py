@@ -136,6 +136,12 @@ class PrometheusMetrics:
         self._remediations = counter(
             "captf_remediation_requests", "Machines marked for replacement, and unmarked.", "action"
         )
+        self._backups = counter(
+            "captf_state_backups", "Backups of states taken, pruned or skipped.", "kind", "result"
+        )
+        self._restores = counter(
+            "captf_state_restores", "Restores of states that were asked for.", "kind", "result"
+        )
         self._hashes = counter(
             "captf_inputs_hash_changes", "Applies and plans started for changed inputs.", "kind"
         )
@@ -193,6 +199,12 @@ class PrometheusMetrics:
 
     def inputs_changed(self, kind: str) -> None:
         self._hashes.labels(kind).inc()
+
+    def state_backups(self, kind: str, result: str, count: int = 1) -> None:
+        self._backups.labels(kind, result).inc(count)
+
+    def state_restore(self, kind: str, result: str) -> None:
+        self._restores.labels(kind, result).inc()
 
     def remediation(self, action: str) -> None:
         self._remediations.labels(action).inc()

@@ -176,6 +176,10 @@ class EventReason(StrEnum):
         "The infrastructure became healthy.")
     INSTANCE_UNHEALTHY = _warning("InstanceUnhealthy", Action.RECONCILE,
         "The infrastructure is not healthy any more.")
+    STATE_BACKED_UP = _normal("StateBackedUp", Action.RECONCILE,
+        "The state was copied to a backup: its serial, size and name.")
+    STATE_NOT_BACKED_UP = _warning("StateNotBackedUp", Action.RECONCILE,
+        "The state could not be backed up; it is tried again every minute.")
     STATE_RESTORED = _normal("StateRestored", Action.RESTORE, "A backup of the state was restored.")
     STATE_RESTORE_FAILED = _warning("StateRestoreFailed", Action.RESTORE,
         "A backup of the state was not restored.")

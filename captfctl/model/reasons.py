@@ -374,6 +374,10 @@ class StateReadable(Reason, types=(Type.STATE_READABLE,)):
         "The state was read, and is over 80 % of the size that can be read.",
         "Move resources to another module, or keep large values out of attributes and outputs.",
         warning=True, event=EventReason.STATE_LARGE)
+    STATE_NOT_BACKED_UP = _Row(TRUE, "StateNotBackedUp", DONE,
+        "The state was read, and its backup could not be written; it is tried again every minute.",
+        "Correct what the message tells, as a quota that is used up or a right that is missing.",
+        warning=True, event=EventReason.STATE_NOT_BACKED_UP)
     STATE_TOO_LARGE = _Row(FALSE, "StateTooLarge", PERSON,
         "The state is too large to be read; a deletion destroys all the same.",
         "Make it smaller with `terraform state rm`, or delete the object.",

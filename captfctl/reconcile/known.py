@@ -37,12 +37,14 @@ class Found:
 class StateView:
     """The state as this pass found it. `held`: no Job may run except a requested restore.
 
-    `too_large`: there is one that cannot be read, with which Terraform can work.
+    `too_large`: there is one that cannot be read, with which Terraform can work. `backup_due`: its
+    backup could not be written, and is tried again.
     """
 
     state: State | None
     held: bool = False
     too_large: Unreadable | None = None
+    backup_due: bool = False
 
     @property
     def exists(self) -> bool:

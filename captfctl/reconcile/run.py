@@ -82,9 +82,11 @@ def act(p: Pass, decided: Decided) -> Ended:
         _count(p, decision.op.value, decision.reason)
         return run_job(p, replace(decided, known=known), decision.op)
     _count(p, "none", decision.reason)
+    wait = requeue(decision)
+    if decided.state.backup_due:
+        return finish(p, known, min(wait or constants.STATE_REQUEUE, constants.STATE_REQUEUE))
     settled = decision.reason is Reason.UP_TO_DATE and known.credentials_error is None
-    idle = decision.requeue_after if settled else None
-    return finish(p, known, requeue(decision), idle=idle)
+    return finish(p, known, wait, idle=decision.requeue_after if settled else None)
 
 
 def requeue(decision: Decision) -> timedelta:

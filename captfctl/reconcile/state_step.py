@@ -11,7 +11,7 @@ from captfctl.model.events import EventReason
 from captfctl.model.ops import Op
 from captfctl.model.reasons import InfrastructureHealthy, OutputsValid, StateReadable
 from captfctl.model.terraform import TerraformObject
-from captfctl.reconcile import unsaved
+from captfctl.reconcile import backups, unsaved
 from captfctl.reconcile.context import Change, DecideAgain, Pass
 from captfctl.reconcile.known import Known, StateView
 from captfctl.reconcile.vanished import proven_harmless
@@ -165,25 +165,27 @@ def _accepted(p: Pass, found: State) -> bool:
         remember(obj.metadata, LastState.of(found, p.owner.uid))
 
     _write_now(p, accept)
+    p.obj.status.observed_state_serial = 0  # whatever its serial, it was not seen before
     p.record(EventReason.STATE_ACCEPTED.says(f"state {wanted} is used as {keys.ACCEPT_STATE} says"))
     return True
 
 
 def _believe(p: Pass, known: Known, found: State) -> tuple[Records, StateView]:
     records = known.records
-    _report(p, known.books, found)
     remember(p.obj.metadata, LastState.of(found, p.owner.uid))
-    status = p.obj.status
-    status.observed_state_serial = found.serial
     taken = _adopt(p, known.books, found)
     if isinstance(taken, Unreadable):
         return _unreadable(p, records, taken)
+    not_backed_up = backups.back_up(p, known.books, taken)
+    if not not_backed_up:
+        p.obj.status.observed_state_serial = taken.serial
+    _report(p, known.books, taken, not_backed_up)
     trusted = bool(taken.inputs_hash) or p.provisioned
     if trusted and not records.marks.applied and records.attempt is not None:
         mark_applied(p.env.door, p.owner)
     _map_outputs(p, records, taken)
     _count_samples(p, known.books)
-    return records, StateView(taken)
+    return records, StateView(taken, backup_due=bool(not_backed_up))
 
 
 def _map_outputs(p: Pass, records: Records, state: State) -> None:
@@ -203,12 +205,14 @@ def _map_outputs(p: Pass, records: Records, state: State) -> None:
     p.later.extend(mapped.notes)
 
 
-def _report(p: Pass, books: Bookkeeping, found: State) -> None:
+def _report(p: Pass, books: Bookkeeping, found: State, not_backed_up: str) -> None:
     """A foreign lock does not stop Jobs: they wait for it, and fail if it stays
     (state.md: The state lock)."""
     lock = books.lock
     if lock is not None and lock.holder is LockHolder.FOREIGN:
         p.conditions.set_reason(StateReadable.STATE_LOCKED, lock.message)
+    elif not_backed_up:
+        p.conditions.set_reason(StateReadable.STATE_NOT_BACKED_UP, not_backed_up)
     elif found.large:
         p.conditions.set_reason(StateReadable.STATE_LARGE, large(found))
     else:

@@ -45,7 +45,6 @@ LATER = {
         "PlanApplied",
         "PlanSuperseded",
     ],
-    "backups": ["StateBackedUp"],
     "restore": ["RestoreBackupNotFound"],
 }
 # A text that is the name of a reason and something else, too.

@@ -96,7 +96,7 @@ def test_retain_releases_a_held_deletion(ready: World):
         assert secret.metadata.owner_references == []
         assert secret.metadata.finalizers == []
     assert ready.events.reasons[-1] == "InfrastructureRetained"
-    assert "kept 0 state, 0 backup and 2 inputs Secrets" in ready.events.notes[-1].note
+    assert "kept 0 state, 1 backup and 2 inputs Secrets" in ready.events.notes[-1].note
 
 
 def test_retain_never_destroys_even_what_it_could(ready: World):

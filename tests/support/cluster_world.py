@@ -85,6 +85,8 @@ class CountingMetrics(NoMetrics):
         self.waits: list[str] = []
         self.decisions: list[tuple[str, str]] = []
         self.forgotten: list[str] = []
+        self.backups: list[str] = []
+        self.restores: list[str] = []
         self.gauges: dict[str, Any] = {}
 
     def run_finished(self, kind, run):
@@ -96,6 +98,12 @@ class CountingMetrics(NoMetrics):
 
     def decided(self, kind, op, reason):
         self.decisions.append((op, reason))
+
+    def state_backups(self, kind, result, count=1):
+        self.backups += [result] * count
+
+    def state_restore(self, kind, result):
+        self.restores.append(result)
 
     def show(self, kind, namespace, name, gauges):
         self.gauges[name] = gauges

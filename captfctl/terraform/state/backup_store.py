@@ -1,0 +1,129 @@
+"""Taking backups of a state and deleting those that are not kept any more (state.md: Backups)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from captfctl.cluster.door import Door, find
+from captfctl.cluster.errors import AlreadyExists, Conflict
+from captfctl.model import keys, names
+from captfctl.model.core import Secret
+from captfctl.model.meta import ObjectMeta, seconds_stamp
+from captfctl.model.owner import Owner
+from captfctl.model.resources import SECRETS
+from captfctl.terraform.state.backups import BackupSet, backup_sets
+from captfctl.terraform.state.protected import delete_protected, with_owner
+from captfctl.terraform.state.reader import State, digest_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """When a backup is taken, and after which Job of the object."""
+
+    now: datetime
+    job: str = ""
+
+
+def backup_of(backups: Sequence[BackupSet], state: State) -> BackupSet | None:
+    """The complete set that holds exactly this state."""
+    for backup in backups:
+        same = backup.serial == state.serial and backup.digest == state.digest
+        if same and backup.complete:
+            return backup
+    return None
+
+
+def take_backup(
+    door: Door, owner: Owner, state: State, moment: Moment, backups: Sequence[BackupSet]
+) -> BackupSet | None:
+    """Copy the state, which no complete set holds yet, Secret by Secret.
+
+    A set that an earlier pass did not finish is completed. None: the state is gone meanwhile.
+    Raises the door's errors, and `Conflict` when the state was changed meanwhile.
+    """
+    chunks = []
+    for meta in state.chunks:
+        chunk = find(door, SECRETS, owner.namespace, meta.name)
+        if chunk is None:
+            return None
+        chunks.append(chunk)
+    if digest_of(b"".join(chunk.data.get(keys.TFSTATE, b"") for chunk in chunks)) != state.digest:
+        raise Conflict(f"the state of {owner.namespace}/{owner.name} changed while it was copied")
+    name = _free_name(owner, state, backups)
+    copies = (_copy(owner, state, moment, name, *pair) for pair in enumerate(chunks))
+    return backup_sets([_create(door, copy) for copy in copies])[0]
+
+
+def _free_name(owner: Owner, state: State, backups: Sequence[BackupSet]) -> str:
+    """A second set of the serial has another name; one of the same content is completed."""
+    name = names.state_backup(owner.suffix, state.serial)
+    taken = any(b.name == name and b.digest != state.digest for b in backups)
+    return names.state_backup(owner.suffix, state.serial, state.digest) if taken else name
+
+
+def _copy(
+    owner: Owner, state: State, moment: Moment, name: str, index: int, chunk: Secret
+) -> Secret:
+    notes = {
+        keys.BACKUP_SERIAL: str(state.serial),
+        keys.BACKUP_LINEAGE: state.lineage,
+        keys.BACKUP_TAKEN_AT: seconds_stamp(moment.now),
+        keys.BACKUP_SOURCE_JOB: moment.job,
+        keys.BACKUP_DIGEST: state.digest,
+        keys.BACKUP_RESOURCES: str(state.resources),
+        keys.BACKUP_BYTES: str(state.bytes),
+        keys.BACKUP_SET: name,
+        keys.BACKUP_CHUNK: str(index),
+        keys.BACKUP_CHUNKS: str(len(state.chunks)),
+        keys.INPUTS_HASH: "" if index else state.inputs_hash,
+    }
+    meta = ObjectMeta(
+        name=names.backup_chunk(name, index),
+        namespace=owner.namespace,
+        labels={
+            **owner.backend_labels,
+            keys.STATE_BACKUP: keys.TRUE,
+            keys.STATE_BACKUP_SUFFIX: owner.suffix,
+        },
+        annotations={key: value for key, value in notes.items() if value},
+        finalizers=[keys.STATE_PROTECTION],
+    )
+    meta.owner_references = with_owner(meta, owner)
+    return Secret(
+        api_version="v1", kind="Secret", metadata=meta, type="Opaque", data=dict(chunk.data)
+    )
+
+
+def _create(door: Door, secret: Secret) -> ObjectMeta:
+    meta = secret.metadata
+    try:
+        return door.create(SECRETS, secret, meta.namespace).metadata
+    except AlreadyExists:
+        found = find(door, SECRETS.metadata_only(), meta.namespace, meta.name)
+        notes = found.metadata.annotations if found is not None else {}
+        if found is None or notes.get(keys.BACKUP_DIGEST) != meta.annotations[keys.BACKUP_DIGEST]:
+            raise Conflict(f"Secret {meta.namespace}/{meta.name} holds something else") from None
+        return found.metadata
+
+
+def surplus(
+    backups: Sequence[BackupSet], state: State, *, keep: int, pending: int | None
+) -> list[BackupSet]:
+    """The sets to delete, of all, newest first.
+
+    What is asked to be restored stays and does not count. The state that is there now counts as
+    the newest, whenever it was taken. An incomplete set goes, unless it is the newest of all, which
+    may be about to be completed.
+    """
+    others = [backup for backup in backups if backup.serial != pending]
+    current = backup_of(others, state)
+    complete = sorted((b for b in others if b.complete), key=lambda backup: backup is not current)
+    broken = [backup for backup in others[1:] if not backup.complete]
+    return [*complete[keep:], *broken]
+
+
+def delete_backup(door: Door, backup: BackupSet) -> None:
+    """Every Secret of the set; what is gone is fine. The first chunk goes last: it tells what the
+    others are."""
+    for meta in sorted(backup.secrets, key=lambda meta: meta.name, reverse=True):
+        delete_protected(door, meta)
