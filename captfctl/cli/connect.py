@@ -9,6 +9,7 @@ from captfctl.clock import Clock
 from captfctl.cluster.door import Door
 from captfctl.embedded.layout import KUBECONFIG, STORE
 from captfctl.errors import EnvironmentFault
+from captfctl.model import keys
 
 
 def running_here(data: Path) -> bool:
@@ -20,7 +21,8 @@ def running_here(data: Path) -> bool:
 
 @contextmanager
 def local_door(data: Path, clock: Clock) -> Iterator[Door]:
-    """Reads of the local control plane: through its API when it runs, else from its store.
+    """The local control plane: through its API when it runs, else its store. In the store, too, it
+    is its owner who reads and writes.
 
     Raises `EnvironmentFault` when there is none.
     """
@@ -40,13 +42,30 @@ def local_door(data: Path, clock: Clock) -> Iterator[Door]:
             do="start one with `captfctl local up` or `captfctl reconcile -f PATH --local`, "
             "or name a cluster's kubeconfig with --kubeconfig",
         )
-    from captfctl.embedded.store import EmbeddedStore
+    from captfctl.embedded.apiserver.apply import noted_door
+    from captfctl.embedded.store import LOCAL_ADMIN, EmbeddedStore
 
     store = EmbeddedStore.open(data / STORE, clock)
     try:
-        yield store.door()
+        yield noted_door(store, keys.COMMANDS, clock, LOCAL_ADMIN)
     finally:
         store.close()
+
+
+@contextmanager
+def cluster_door(kubeconfig: Path | None, data: Path, clock: Clock) -> Iterator[Door]:
+    """The API server of a kubeconfig; without one the local control plane."""
+    if kubeconfig is None:
+        with local_door(data, clock) as door:
+            yield door
+        return
+    from captfctl.cluster.live import LiveDoor
+
+    live = LiveDoor.from_kubeconfig(kubeconfig)
+    try:
+        yield live
+    finally:
+        live.close()
 
 
 def _is_there(directory: Path) -> bool:

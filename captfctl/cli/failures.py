@@ -4,6 +4,7 @@ import os
 import sys
 import traceback
 
+from captfctl.cli.output import escaped
 from captfctl.errors import CaptfError
 
 
@@ -15,7 +16,7 @@ def report(error: CaptfError) -> None:
         for label, text in (("where", error.where), ("why", error.why), ("do", error.do))
         if text
     ]
-    print("\n".join(lines), file=sys.stderr)
+    print(escaped("\n".join(lines), keep="\n"), file=sys.stderr)
 
 
 def report_defect(error: Exception) -> None:

@@ -1,15 +1,13 @@
 """What `captfctl get` reads and shows."""
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from captfctl.cli.connect import local_door
+from captfctl.cli.connect import cluster_door
 from captfctl.cli.described_input import known_kinds
 from captfctl.cli.options import data_dir
 from captfctl.cli.output import Document, Format, Listing, Row, show
@@ -37,7 +35,7 @@ def get(query: Query, data: Path | None, kubeconfig: Path | None, output: Format
     clock = SystemClock()
     registry = known_kinds(clock).registry
     kinds = [_find(registry, kind) for kind in query.kinds.split(",")]
-    with _door(data, kubeconfig, clock) as door:
+    with cluster_door(kubeconfig, data_dir(data), clock) as door:
         listings = [_read(door, served, query, clock, several=len(kinds) > 1) for served in kinds]
     if output in (Format.JSON, Format.YAML):
         show(
@@ -73,21 +71,6 @@ def _with_kinds(listing: Listing) -> Listing:
         for row in listing.rows
     ]
     return replace(listing, rows=rows)
-
-
-@contextmanager
-def _door(data: Path | None, kubeconfig: Path | None, clock: Clock) -> Iterator[Door]:
-    if kubeconfig is None:
-        with local_door(data_dir(data), clock) as door:
-            yield door
-        return
-    from captfctl.cluster.live import LiveDoor
-
-    live = LiveDoor.from_kubeconfig(kubeconfig)
-    try:
-        yield live
-    finally:
-        live.close()
 
 
 def _find(registry: Registry, kind: str) -> Served:

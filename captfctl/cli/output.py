@@ -21,6 +21,17 @@ class Format(StrEnum):
     NAME = "name"
 
 
+def escaped(text: str, keep: str = "") -> str:
+    """`text` with everything in it made visible that a terminal would act on: escape sequences,
+    line breaks, marks that reverse the direction of what follows."""
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() or char in keep else char.encode("unicode_escape").decode()
+        for char in text
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One line of a table; `document` is what json and yaml show of it, `name` what `-o name`."""

@@ -13,6 +13,7 @@ from captfctl.cluster.errors import ApiError, BadRequest
 from captfctl.cluster.live_access import Access, kubeconfig_access
 from captfctl.cluster.live_requests import Limits, Requests
 from captfctl.cluster.live_watch import LiveWatch
+from captfctl.model import keys
 from captfctl.model.meta import ApiObject
 from captfctl.model.resource import Resource
 
@@ -50,7 +51,7 @@ class LiveDoor:
     straight into our types. Writes name `field_owner` as their field manager.
     """
 
-    def __init__(self, requests: Requests, *, field_owner: str = "captfctl") -> None:
+    def __init__(self, requests: Requests, *, field_owner: str = keys.COMMANDS) -> None:
         self._requests = requests
         self._owner = {"fieldManager": field_owner}
 
@@ -60,7 +61,7 @@ class LiveDoor:
         path: str | os.PathLike[str] | None = None,
         context: str | None = None,
         *,
-        field_owner: str = "captfctl",
+        field_owner: str = keys.COMMANDS,
         pool_size: int = 32,
         limits: Limits | None = None,
         environ: Mapping[str, str] = os.environ,
@@ -81,7 +82,7 @@ class LiveDoor:
         cls,
         access: Access,
         *,
-        field_owner: str = "captfctl",
+        field_owner: str = keys.COMMANDS,
         limits: Limits | None = None,
         clock: Clock | None = None,
     ) -> "LiveDoor":

@@ -41,8 +41,6 @@ from captfctl.model.resources import (
 )
 
 NODE_NAME = "local"
-COMMANDS = "captfctl"
-"""Who writes what a command is given, as through any API server."""
 PARTS = "captfctl-local"
 """Who writes what a cluster's own controllers and its node write."""
 GRACE_SECONDS = 30.0
@@ -90,7 +88,7 @@ class LocalPlane:
         with contextlib.ExitStack() as undo:
             self.store = EmbeddedStore.open(self.data / STORE, self.clock)
             undo.callback(self.store.close)
-            self.door = self.door_of(COMMANDS, LOCAL_ADMIN)
+            self.door = self.door_of(keys.COMMANDS, LOCAL_ADMIN)
             install(self.door)
             self.agent = self._make_agent()
             self.api = self._make_api()

@@ -119,5 +119,7 @@ FOREGROUND_DELETION = "foregroundDeletion"
 ORPHAN = "orphan"
 
 FIELD_OWNER = "captf-manager"
+COMMANDS = "captfctl"
+"""Who writes what a command is given, as through any API server."""
 TRUE = "true"
 FALSE = "false"

@@ -1,0 +1,228 @@
+"""What is known of a plan that somebody wants to approve. No Secret is read."""
+
+import difflib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from captfctl.approvals.refused import Refused, Rule
+from captfctl.cluster.door import Door, find
+from captfctl.cluster.errors import ApiError, Forbidden
+from captfctl.model import keys, names
+from captfctl.model.core import Review
+from captfctl.model.kinds import CLUSTER
+from captfctl.model.machine import TerraformMachinePool
+from captfctl.model.meta import ObjectMeta
+from captfctl.model.plan import TerraformPlan, live_plan, plans_of
+from captfctl.model.resource import Document, Resource
+from captfctl.model.resources import (
+    JOBS,
+    TERRAFORM_CLUSTERS,
+    TERRAFORM_MACHINE_POOLS,
+    TERRAFORM_PLANS,
+)
+from captfctl.model.terraform import TerraformCluster
+
+PLANS = TERRAFORM_PLANS.untyped()
+
+_REVIEW = Resource(
+    "authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews", False, Review
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What somebody asks for: to approve the plan of this name, or the live one of a target.
+
+    `expect_hash`: the plan must have this hash; empty: any. `by`: who approves, as far as it was
+    said. `allow_destructive`, `yes`: what need not be confirmed any more.
+    """
+
+    namespace: str
+    plan: str = ""
+    kind: str = ""
+    name: str = ""
+    expect_hash: str = ""
+    by: str = ""
+    allow_destructive: bool = False
+    yes: bool = False
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Who:
+    """The user who makes the requests; `problem` says why that is not known."""
+
+    name: str = ""
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """A plan and what decides whether it can be approved.
+
+    `target` is None when it does not exist or, with `unreadable`, when it could not be read. `live`
+    is the target's plan that may be applied. `job` made the plan; empty when that is not known.
+    """
+
+    plan: TerraformPlan
+    target: TerraformCluster | TerraformMachinePool | None
+    unreadable: str
+    live: TerraformPlan | None
+    who: Who
+    job: str
+
+
+def own_user(door: Door) -> Who:
+    """Who a server takes us for."""
+    review = Review(api_version=_REVIEW.api_version, kind=_REVIEW.kind)
+    try:
+        answer = door.create(_REVIEW, review)
+    except Forbidden as refused:
+        return Who(problem=str(refused))
+    return Who(str(answer.status.get("userInfo", {}).get("username", "")))
+
+
+def read(door: Door, request: Request, who: Who) -> Evidence:
+    """Raises `Refused` when there is no such plan, or when it is malformed."""
+    return _Reader(door, request.namespace).read(request, who)
+
+
+class _Reader:
+    def __init__(self, door: Door, namespace: str) -> None:
+        self._door = door
+        self._namespace = namespace
+
+    def read(self, request: Request, who: Who) -> Evidence:
+        if request.plan:
+            plan = self._plan(request.plan)
+            ref = plan.spec.target_ref
+            target, unreadable = self._target(ref.kind, ref.name)
+            live = live_plan(self._plans(ref.kind, ref.name, _uid(plan, target)))
+        else:
+            target, unreadable = self._target(request.kind, request.name)
+            plan = live = self._live(request, target, unreadable)
+        job = self._job(plan)
+        return Evidence(
+            plan=plan, target=target, unreadable=unreadable, live=live, who=who, job=job
+        )
+
+    def _plan(self, name: str) -> TerraformPlan:
+        document = find(self._door, PLANS, self._namespace, name)
+        if document is None:
+            raise Refused(
+                Rule.NOT_FOUND,
+                f"there is no TerraformPlan {name} in namespace {self._namespace}",
+                do=self._other(name),
+            )
+        try:
+            return _decoded(document)
+        except msgspec.ValidationError as problem:
+            raise Refused(
+                Rule.MALFORMED,
+                f"TerraformPlan {name} is malformed",
+                why=str(problem),
+                do="delete it: the manager makes another one if the change is still due",
+            ) from None
+
+    def _other(self, name: str) -> str:
+        plans = list(self._every())
+        known = [plan.metadata.name for plan in plans]
+        if close := difflib.get_close_matches(name, known, 1):
+            return f"did you mean {close[0]}?"
+        for plan in plans:
+            ref = plan.spec.target_ref
+            if ref.name == name:
+                return f"to approve the plan of an object, name it: --target {_shown(ref)}"
+        if plans:
+            return f"list the plans: captfctl get terraformplans -n {self._namespace}"
+        return "the namespace has no plans at all: name another one with -n"
+
+    def _target(
+        self, kind: str, name: str
+    ) -> tuple[TerraformCluster | TerraformMachinePool | None, str]:
+        """The object, and why it could not be read."""
+        try:
+            if kind == CLUSTER.name:
+                return find(self._door, TERRAFORM_CLUSTERS, self._namespace, name), ""
+            return find(self._door, TERRAFORM_MACHINE_POOLS, self._namespace, name), ""
+        except Forbidden as refused:
+            return None, str(refused)
+
+    def _live(
+        self,
+        request: Request,
+        target: TerraformCluster | TerraformMachinePool | None,
+        unreadable: str,
+    ) -> TerraformPlan:
+        shown = f"{request.kind} {self._namespace}/{request.name}"
+        if target is None and not unreadable:
+            raise Refused(
+                Rule.NOT_FOUND,
+                f"there is no {shown}",
+                do=f"list the plans that there are: captfctl get terraformplans -n "
+                f"{self._namespace}",
+            )
+        uid = target.metadata.uid if target else ""
+        plans = self._plans(request.kind, request.name, uid)
+        live = live_plan(plans)
+        if live is None:
+            ended = f"{len(plans)} have ended, the newest as {plans[0].phase}" if plans else ""
+            raise Refused(
+                Rule.NOT_FOUND,
+                f"{shown} has no plan that waits or is approved",
+                why=ended or "it has no plans at all",
+                do="captfctl get shows whether a plan is being made",
+            )
+        return live
+
+    def _plans(self, kind: str, name: str, uid: str) -> list[TerraformPlan]:
+        """Newest first. `uid` empty: whichever object of that name has the newest one."""
+        every = [plan for plan in self._every() if plan.spec.target_ref.name == name]
+        if uid:
+            return plans_of(every, kind, name, uid)
+        owners = {controller.uid for p in every if (controller := p.metadata.controller)}
+        found = [plans_of(every, kind, name, uid) for uid in owners]
+        return max(filter(None, found), key=_newest, default=[])
+
+    def _every(self) -> Iterator[TerraformPlan]:
+        """Those that are whole: another one does not stand in the way."""
+        for document in self._door.list(PLANS, self._namespace).items:
+            try:
+                yield _decoded(document)
+            except msgspec.ValidationError:
+                continue
+
+    def _job(self, plan: TerraformPlan) -> str:
+        """The Job that made the plan, by the plan's own name; it may be gone, or not be shown."""
+        ref, wanted = plan.spec.target_ref, plan.metadata.name
+        labels = f"{keys.OWNER_KIND}={ref.kind},{keys.OWNER_NAME}={names.label_value(ref.name)}"
+        try:
+            jobs = self._door.list(JOBS.metadata_only(), self._namespace, labels=labels).items
+        except ApiError:
+            return ""
+        made = (job.metadata.name for job in jobs)
+        hash_ = plan.spec.plan_hash
+        return next((job for job in made if names.plan(ref.name, job, hash_) == wanted), "")
+
+
+def _decoded(document: Document) -> TerraformPlan:
+    return TERRAFORM_PLANS.decode(msgspec.json.encode(document))
+
+
+def _uid(plan: TerraformPlan, target: TerraformCluster | TerraformMachinePool | None) -> str:
+    if target is not None:
+        return target.metadata.uid
+    controller = plan.metadata.controller
+    return controller.uid if controller else ""
+
+
+def _newest(plans: list[TerraformPlan]) -> tuple[float, str]:
+    meta: ObjectMeta = plans[0].metadata
+    return meta.creation_timestamp.timestamp() if meta.creation_timestamp else 0.0, meta.name
+
+
+def _shown(ref: Any) -> str:
+    return f"{ref.kind.lower()}/{ref.name}"

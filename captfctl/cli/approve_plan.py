@@ -1,0 +1,228 @@
+"""What `captfctl approve` reads, asks and prints."""
+
+import difflib
+import json
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+from captfctl.approvals import Evidence, Outcome, Refused, Request, Result, Who, approve
+from captfctl.approvals.checks import warnings
+from captfctl.approvals.evidence import own_user
+from captfctl.cli.connect import cluster_door, running_here
+from captfctl.cli.options import data_dir
+from captfctl.cli.output import Document, escaped
+from captfctl.cli.plan_text import document_of, print_plan
+from captfctl.clock import Clock, SystemClock
+from captfctl.cluster.door import Door
+from captfctl.embedded.store import LOCAL_ADMIN
+from captfctl.errors import InputError
+from captfctl.model.crds import DEFINITIONS
+from captfctl.model.kinds import KINDS
+from captfctl.model.plan import TARGET_KINDS
+from captfctl.model.resources import TERRAFORM_PLANS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The command line, as it was written."""
+
+    plan: str
+    target: str
+    namespace: str
+    expect_hash: str
+    by: str
+    yes: bool
+    allow_destructive: bool
+    dry_run: bool
+    files: list[str]
+
+
+def approve_plan(
+    asked: Asked, data: Path | None, kubeconfig: Path | None, *, as_json: bool
+) -> None:
+    """Raises `InputError` for a command line that makes no sense, `Refused` when the plan is not
+    approved."""
+    request, clock = _request(asked), SystemClock()
+    screen = _Screen(clock, as_json=as_json)
+    if asked.files:
+        if data is not None or kubeconfig is not None:
+            raise InputError(
+                "-f reads files only", do="leave out -f, or both --data and --kubeconfig"
+            )
+        if not asked.by:
+            raise InputError("--by is missing", do="say who would approve: --by USER")
+        _in_files(asked.files, request, screen, clock)
+        return
+    home = data_dir(data)
+    stopped = kubeconfig is None and not running_here(home)
+    with cluster_door(kubeconfig, home, clock) as door:
+        who = Who(LOCAL_ADMIN["username"]) if stopped else own_user(door)
+        _approve(door, request, who, screen)
+
+
+def _in_files(files: list[str], request: Request, screen: "_Screen", clock: Clock) -> None:
+    """A plan of files is checked as one of a cluster; whoever is named would approve it."""
+    from captfctl.cli.described_input import known_kinds, read_objects
+
+    store = known_kinds(clock)
+    read_objects(files, store)
+    _approve(store.door(), request, Who(request.by), screen)
+
+
+def _approve(door: Door, request: Request, who: Who, screen: "_Screen") -> None:
+    try:
+        screen.end(approve(door, request, who, screen))
+    except Refused as refused:
+        screen.refuse(refused)
+        raise
+
+
+class _Screen:
+    """What a person sees of an approval. With `as_json` standard output has one document, and the
+    plan is shown as text only where somebody is asked about it."""
+
+    def __init__(self, clock: Clock, *, as_json: bool) -> None:
+        self._clock = clock
+        self._as_json = as_json
+        self._found: Evidence | None = None
+
+    def show(self, found: Evidence) -> None:
+        self._found = found
+        if not self._as_json:
+            self._print(found, sys.stdout)
+
+    def confirm(self, found: Evidence, *, by_name: bool) -> bool | None:
+        if not sys.stdin.isatty():
+            return None
+        if self._as_json:
+            self._print(found, sys.stderr)
+        name = found.plan.metadata.name
+        if by_name:
+            return _answer("To approve what it destroys, type the plan's name: ") == name
+        return _answer("Approve it? [y/N] ").lower() in ("y", "yes")
+
+    def end(self, outcome: Outcome) -> None:
+        found = outcome.found
+        if self._as_json:
+            self._print_document(found, {"result": outcome.result, **_written(outcome)})
+            return
+        print(_last_words(outcome))
+
+    def refuse(self, refused: Refused) -> None:
+        """Only for programs: a person is told as of any error."""
+        if self._as_json:
+            refusal = {"number": int(refused.rule), "text": str(refused)}
+            self._print_document(self._found, {"result": "refused", "refusal": refusal})
+
+    def _print(self, found: Evidence, file: TextIO) -> None:
+        print_plan(found, warnings(found), self._clock.now(), file)
+
+    @staticmethod
+    def _print_document(found: Evidence | None, ending: Document) -> None:
+        document = document_of(found, warnings(found)) if found else {}
+        print(json.dumps({**document, **ending}, indent=2))
+
+
+def _answer(question: str) -> str:
+    sys.stderr.write(question)
+    sys.stderr.flush()
+    return sys.stdin.readline().strip()
+
+
+def _written(outcome: Outcome) -> Document:
+    if outcome.result is Result.DRY_RUN:
+        return {"patch": outcome.patch}
+    by = outcome.patch["spec"]["approvedBy"] if outcome.patch else ""
+    return {"approvedBy": by or outcome.found.plan.spec.approved_by}
+
+
+def _last_words(outcome: Outcome) -> str:
+    plan = outcome.found.plan
+    name = f"{TERRAFORM_PLANS.kind.lower()}/{plan.metadata.name}"
+    if outcome.result is Result.ALREADY_APPROVED:
+        by = escaped(plan.spec.approved_by)
+        return f"{name} was approved by {by} before; nothing was written."
+    if outcome.result is Result.APPROVED:
+        return f"{name} approved by {escaped(outcome.patch['spec']['approvedBy'])}"
+    patch = shlex.quote(json.dumps(outcome.patch, separators=(",", ":")))
+    return (
+        f"{name} can be approved; nothing was written. What would be:\n\n"
+        f"  kubectl patch {TERRAFORM_PLANS.plural} {plan.metadata.name} "
+        f"-n {plan.metadata.namespace} --type=merge \\\n    -p {patch}"
+    )
+
+
+def _request(asked: Asked) -> Request:
+    """Raises `InputError`."""
+    if bool(asked.plan) == bool(asked.target):
+        raise InputError(
+            "say what to approve" if not asked.plan else "a plan and --target exclude each other",
+            do="name one plan, or an object with --target KIND/NAME; `captfctl get terraformplans` "
+            "lists the plans",
+        )
+    kind, name = _target(asked.target) if asked.target else ("", "")
+    return Request(
+        namespace=asked.namespace,
+        plan=_plan(asked.plan),
+        kind=kind,
+        name=name,
+        expect_hash=asked.expect_hash,
+        by=asked.by,
+        allow_destructive=asked.allow_destructive,
+        yes=asked.yes,
+        dry_run=asked.dry_run or bool(asked.files),
+    )
+
+
+def _plan(text: str) -> str:
+    """The name alone; `kubectl get -o name` writes the kind before it."""
+    kind, slash, name = text.rpartition("/")
+    if slash and _kind(kind) != TERRAFORM_PLANS.kind:
+        raise InputError(
+            f"{kind} is not the kind of a plan",
+            do=f"to approve the plan of {text}: --target {text}",
+        )
+    return name
+
+
+def _target(text: str) -> tuple[str, str]:
+    kind, slash, name = text.partition("/")
+    if not slash or not name:
+        raise InputError(
+            f"--target {text} names no object", do="write KIND/NAME, such as terraformcluster/web"
+        )
+    found = _kind(kind)
+    if found in KINDS and found not in TARGET_KINDS:
+        raise InputError(
+            f"no plans exist for {found} objects",
+            why="a machine is never changed: another one takes its place",
+        )
+    if found not in TARGET_KINDS:
+        close = difflib.get_close_matches(kind.lower(), _NAMES, 1)
+        known = " or ".join(target.lower() for target in TARGET_KINDS)
+        raise InputError(
+            f"there are no plans for {kind!r}",
+            do=f"did you mean {close[0]}/{name}?" if close else f"name a {known}",
+        )
+    return found, name
+
+
+def _kind(name: str) -> str:
+    """The kind of ours that goes by this name; empty when there is none."""
+    return _NAMES.get(name.lower(), "")
+
+
+_NAMES = {
+    name: definition.resource.kind
+    for definition in DEFINITIONS
+    for name in (
+        definition.resource.kind.lower(),
+        definition.resource.plural,
+        definition.resource.name,
+        f"{definition.resource.kind.lower()}.{definition.resource.group}",
+        *definition.short_names,
+    )
+}
