@@ -33,6 +33,7 @@ _CONCURRENCIES = (
     "terraformmachine_concurrency",
     "terraformmachinepool_concurrency",
     "terraformclusteridentity_concurrency",
+    "terraformmachinetemplate_concurrency",
 )
 
 
@@ -199,6 +200,14 @@ class ManagerSettings(PassSettings):
             "N",
         ),
     ] = 4
+    terraformmachinetemplate_concurrency: Annotated[
+        int,
+        Flag(
+            "TerraformMachineTemplates reconciled at a time.",
+            "there are few templates, and their passes are short",
+            "N",
+        ),
+    ] = 2
     leader_elect: Annotated[
         bool,
         Flag(
@@ -264,6 +273,11 @@ class ManagerSettings(PassSettings):
     lease_namespace: str = ""
     identity: str = "captf-manager"
     start_patience: timedelta = field(default=START_PATIENCE)
+
+    @property
+    def workers(self) -> int:
+        """All workers of all kinds."""
+        return sum(getattr(self, name) for name in _CONCURRENCIES)
 
     @property
     def concurrency(self) -> dict[str, int]:

@@ -43,8 +43,8 @@ def run_manager(
     settings.validate()
     logs.set_up(verbosity, _format(logging_format))
     ending = end_requested()
-    workers = sum(settings.concurrency.values()) + settings.terraformclusteridentity_concurrency
-    door = LiveDoor.from_kubeconfig(kubeconfig, field_owner=keys.FIELD_OWNER, pool_size=workers + 8)
+    connections = settings.workers + 8
+    door = LiveDoor.from_kubeconfig(kubeconfig, field_owner=keys.FIELD_OWNER, pool_size=connections)
     # First of all: a server that is not there, or lacks a kind, is told at once.
     for rules in RULES.values():
         door.list(rules.resource, settings.namespace, limit=1)

@@ -50,7 +50,12 @@ class Permission:
 
 
 OBJECTS = ("terraformclusters", "terraformmachines", "terraformmachinepools")
-TEMPLATES = ("terraformclustertemplates", "terraformmachinetemplates")
+MACHINE_TEMPLATES = ("terraformmachinetemplates",)
+TEMPLATES = (
+    "terraformclustertemplates",
+    *MACHINE_TEMPLATES,
+    "terraformmachinepooltemplates",
+)
 IDENTITIES = ("terraformclusteridentities",)
 PLANS = ("terraformplans",)
 
@@ -129,6 +134,15 @@ MANAGER = (
         tuple(f"{kind}/status" for kind in IDENTITIES),
         ("patch",),
         "whether an identity's Secret is usable, and where it is used",
+    ),
+    Permission(
+        INFRASTRUCTURE, MACHINE_TEMPLATES, ("list", "watch"), "the capacity of future Nodes"
+    ),
+    Permission(
+        INFRASTRUCTURE,
+        tuple(f"{kind}/status" for kind in MACHINE_TEMPLATES),
+        ("patch",),
+        "that capacity, where autoscalers read it",
     ),
     Permission(
         "rbac.authorization.k8s.io",

@@ -14,6 +14,7 @@ from typing import Any
 
 from captfctl.install import deletion_protection
 from captfctl.install.job_rules import job_policies, job_policy_rules
+from captfctl.install.metadata_rules import template_metadata_rules
 from captfctl.install.plan_rules import plan_policy
 from captfctl.install.policy_parts import (
     Policy,
@@ -31,6 +32,7 @@ from captfctl.model.resources import (
     TERRAFORM_CLUSTER_IDENTITIES,
     TERRAFORM_CLUSTER_TEMPLATES,
     TERRAFORM_CLUSTERS,
+    TERRAFORM_MACHINE_POOL_TEMPLATES,
     TERRAFORM_MACHINE_POOLS,
     TERRAFORM_MACHINE_TEMPLATES,
     TERRAFORM_MACHINES,
@@ -198,7 +200,23 @@ def _template(resource: Resource[Any], role: Role, *further: Rule) -> Policy:
         f"is immutable: create another {resource.kind} with the changed spec",
         unless=_ONLY_ASKED,
     )
-    return _of(resource, role, fixed, *further, spec=_TEMPLATE)
+    rules = (fixed, *template_metadata_rules("spec.template.metadata"), *further)
+    return _of(resource, role, *rules, spec=_TEMPLATE)
+
+
+def _without_identity() -> Policy:
+    """Clusters made from such a template are refused; a patch of the ClusterClass may set it."""
+    path = f"{_TEMPLATE}.identityRef"
+    unset = Rule(
+        name="identity",
+        items=f"{has('object', path)} ? [] : [{text(path)}]",
+        field="item",
+        message=text(
+            "is not set: clusters made from this template are refused, unless a patch of the "
+            "ClusterClass sets it"
+        ),
+    )
+    return Policy(resource=TERRAFORM_CLUSTER_TEMPLATES.untyped(), action="Warn", rules=(unset,))
 
 
 POLICIES: tuple[Policy, ...] = (
@@ -214,9 +232,11 @@ POLICIES: tuple[Policy, ...] = (
     ),
     _of(TERRAFORM_MACHINE_POOLS, Role.MACHINE_POOL),
     _template(TERRAFORM_CLUSTER_TEMPLATES, Role.CLUSTER),
+    _without_identity(),
     _template(
         TERRAFORM_MACHINE_TEMPLATES, Role.MACHINE, _made_by_the_module(f"{_TEMPLATE}.providerID")
     ),
+    _template(TERRAFORM_MACHINE_POOL_TEMPLATES, Role.MACHINE_POOL),
     Policy(
         resource=TERRAFORM_CLUSTER_IDENTITIES.untyped(),
         validations=(_may_read_the_secret(),),

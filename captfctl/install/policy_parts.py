@@ -53,7 +53,7 @@ def problem(field: str, message: str) -> str:
     return f"{{'field': string({field}), 'message': string({message})}}"
 
 
-def in_force(name: str, spec: Document) -> list[Document]:
+def in_force(name: str, spec: Document, action: str = "Deny") -> list[Document]:
     """A policy, and the binding that puts it into force everywhere."""
     return [
         {
@@ -66,7 +66,7 @@ def in_force(name: str, spec: Document) -> list[Document]:
             "apiVersion": ADMISSION_POLICY_BINDINGS.api_version,
             "kind": ADMISSION_POLICY_BINDINGS.kind,
             "metadata": {"name": name},
-            "spec": {"policyName": name, "validationActions": ["Deny"]},
+            "spec": {"policyName": name, "validationActions": [action]},
         },
     ]
 
@@ -143,9 +143,11 @@ class Policy:
 
     `matches`: CEL, whether a request changes that. `about_who_asks`: so are the rules, not only the
     validations; where nobody asks, as for objects that are read from files, none of them holds.
+    `action`: Deny, or Warn for what a person should know and may do. A kind may have one of each.
     """
 
     resource: Resource[Document]
+    action: str = "Deny"
     matches: str = SPEC_CHANGES
     helpers: tuple[Helper, ...] = ()
     rules: tuple[Rule, ...] = ()
@@ -154,7 +156,7 @@ class Policy:
 
     @property
     def name(self) -> str:
-        return self.resource.name
+        return self.resource.name if self.action == "Deny" else f"advice.{self.resource.name}"
 
     @property
     def where_nobody_asks(self) -> "Policy | None":
@@ -165,7 +167,7 @@ class Policy:
 
     def documents(self) -> list[Document]:
         """The policy and the binding that puts it into force everywhere."""
-        return in_force(self.name, self._spec())
+        return in_force(self.name, self._spec(), self.action)
 
     def _spec(self) -> Document:
         resource = self.resource

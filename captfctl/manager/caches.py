@@ -31,6 +31,7 @@ from captfctl.model.resources import (
     TERRAFORM_CLUSTER_IDENTITIES,
     TERRAFORM_CLUSTERS,
     TERRAFORM_MACHINE_POOLS,
+    TERRAFORM_MACHINE_TEMPLATES,
     TERRAFORM_MACHINES,
 )
 from captfctl.model.subject import Subject
@@ -189,6 +190,11 @@ class Caches:
         self.variable_maps = self._informer(CONFIG_MAPS.metadata_only(), labels=_VARIABLES)
         self.namespaces = self._informer(NAMESPACES.metadata_only(), everywhere=True)
         self.identities = self._informer(TERRAFORM_CLUSTER_IDENTITIES, everywhere=True, resync=True)
+        self.templates = (
+            self._informer(TERRAFORM_MACHINE_TEMPLATES, resync=True)
+            if self._served(TERRAFORM_MACHINE_TEMPLATES)
+            else None
+        )
         # Whatever their watch filter: another manager's machine blocks a deletion, too.
         self.dependents = [
             self.own[kind]

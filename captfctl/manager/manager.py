@@ -20,10 +20,17 @@ from captfctl.manager.health import Health, probes
 from captfctl.manager.identity import IdentityReconciler
 from captfctl.manager.metrics import PrometheusMetrics
 from captfctl.manager.sweeper import Sweeper
-from captfctl.manager.watches import connect, connect_identities, connect_pods, connect_slots
+from captfctl.manager.templates import TemplateReconciler
+from captfctl.manager.watches import (
+    connect,
+    connect_identities,
+    connect_pods,
+    connect_slots,
+    connect_templates,
+)
 from captfctl.manager.work_metrics import NamedQueueMetrics, WorkMetrics
 from captfctl.model.kinds import KINDS
-from captfctl.model.resources import TERRAFORM_CLUSTER_IDENTITIES
+from captfctl.model.resources import TERRAFORM_CLUSTER_IDENTITIES, TERRAFORM_MACHINE_TEMPLATES
 from captfctl.reconcile import Env, reconcile, release_pods
 from captfctl.runs.slots import SlotOwner, Slots
 from captfctl.serving.http import HttpServer
@@ -41,6 +48,7 @@ _PATIENT_PART = 0.6
 """Of the time that a stop may take: so long passes may wait for the server."""
 
 IDENTITIES = TERRAFORM_CLUSTER_IDENTITIES.kind
+TEMPLATES = TERRAFORM_MACHINE_TEMPLATES.kind
 PODS = "Pod"
 _POD_WORKERS = 2
 
@@ -197,6 +205,10 @@ class Manager:
         made[IDENTITIES] = self._controller(
             IDENTITIES.lower(), identities, self.settings.terraformclusteridentity_concurrency
         )
+        templates = TemplateReconciler(self._door, self._caches, self._clock)
+        made[TEMPLATES] = self._controller(
+            TEMPLATES.lower(), templates, self.settings.terraformmachinetemplate_concurrency
+        )
         made[PODS] = self._controller(PODS.lower(), pods, _POD_WORKERS)
         return made
 
@@ -251,6 +263,7 @@ class Manager:
         for kind in self._caches.own:
             connect(self._caches, KINDS[kind], self._controllers[kind].queue)
         connect_identities(self._caches, self._controllers[IDENTITIES].queue)
+        connect_templates(self._caches, self._controllers[TEMPLATES].queue)
         connect_slots(self._caches, self._slots)
         connect_pods(self._caches, self._controllers[PODS].queue)
         for controller in self._controllers.values():

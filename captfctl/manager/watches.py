@@ -195,6 +195,12 @@ def connect_identities(caches: Caches, queue: WorkQueue[Key]) -> None:
         own.add_handler(Handler(on_update=lambda old, _: wake_local(old), on_delete=wake_local))
 
 
+def connect_templates(caches: Caches, queue: WorkQueue[Key]) -> None:
+    """A template is reconciled when it changes."""
+    if caches.templates is not None:
+        _own(caches.templates, queue)
+
+
 def connect_pods(caches: Caches, queue: WorkQueue[Key]) -> None:
     """A Job's pods may go once it was read, or is gone. Those from before the start are found by
     the sweep."""

@@ -34,6 +34,7 @@ class Type(StrEnum):
     ENDPOINT_AVAILABLE = "EndpointAvailable"
     AUTOSCALING_ACTIVE = "AutoscalingActive"
     APPROVED = "Approved"
+    CAPACITY_RESOLVED = "CapacityResolved"
 
 
 NEGATIVE = frozenset({Type.DRIFT_DETECTED, Type.DELETING, Type.DELETION_BLOCKED})

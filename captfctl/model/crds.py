@@ -14,6 +14,7 @@ from captfctl.model.resources import (
     TERRAFORM_CLUSTER_IDENTITIES,
     TERRAFORM_CLUSTER_TEMPLATES,
     TERRAFORM_CLUSTERS,
+    TERRAFORM_MACHINE_POOL_TEMPLATES,
     TERRAFORM_MACHINE_POOLS,
     TERRAFORM_MACHINE_TEMPLATES,
     TERRAFORM_MACHINES,
@@ -119,13 +120,13 @@ class Definition:
 _LABELS = {CONTRACT_LABEL: "v1alpha1"}
 
 
-def _template(resource: Resource[Any], short_name: str) -> Definition:
+def _template(resource: Resource[Any], short_name: str, *, status: bool = False) -> Definition:
     return Definition(
         resource=resource,
         short_names=(short_name,),
         labels=_LABELS,
         columns=(Column(name="Image", path=".spec.template.spec.source.image"), AGE),
-        status=False,
+        status=status,
     )
 
 
@@ -173,7 +174,8 @@ DEFINITIONS: tuple[Definition, ...] = (
         ),
     ),
     _template(TERRAFORM_CLUSTER_TEMPLATES, "tfct"),
-    _template(TERRAFORM_MACHINE_TEMPLATES, "tfmt"),
+    _template(TERRAFORM_MACHINE_TEMPLATES, "tfmt", status=True),
+    _template(TERRAFORM_MACHINE_POOL_TEMPLATES, "tfmpt"),
     Definition(
         resource=TERRAFORM_CLUSTER_IDENTITIES,
         short_names=("tfci",),

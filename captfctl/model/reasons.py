@@ -131,6 +131,16 @@ class IdentityReady(Reason, types=(Type.READY,)):
         "Delete the objects that use it, or let them name another identity.")
 
 
+class CapacityResolved(Reason, types=(Type.CAPACITY_RESOLVED,)):
+    """Whether a `TerraformMachineTemplate` tells autoscalers what a Node of it offers."""
+
+    RESOLVED = _Row(TRUE, "CapacityResolved", DONE,
+        "status.capacity is what spec.capacity says.")
+    NOT_DECLARED = _Row(TRUE, "CapacityNotDeclared", DONE,
+        "No capacity is known, so an autoscaler cannot grow a group of no Nodes.",
+        "To autoscale from zero, set spec.capacity of the template.")
+
+
 class PlanReady(Reason, types=(Type.READY,)):
     """`Ready` of a `TerraformPlan`: whether it can be or was applied."""
 

@@ -98,6 +98,14 @@ TERRAFORM_MACHINE_TEMPLATES = Resource(
     True,
     templates.TerraformMachineTemplate,
 )
+TERRAFORM_MACHINE_POOL_TEMPLATES = Resource(
+    INFRASTRUCTURE,
+    VERSION,
+    "TerraformMachinePoolTemplate",
+    "terraformmachinepooltemplates",
+    True,
+    templates.TerraformMachinePoolTemplate,
+)
 TERRAFORM_PLANS = Resource(
     INFRASTRUCTURE, VERSION, "TerraformPlan", "terraformplans", True, plan.TerraformPlan
 )

@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from captfctl.cluster.errors import Invalid
 from captfctl.embedded.described import scratch_store
 from captfctl.embedded.store import EmbeddedStore, admission
+from captfctl.embedded.store.registry import Served
 from captfctl.embedded.store.requests import WriteOptions
 from captfctl.install.policies import policies
 from captfctl.model.crds import crds
@@ -18,6 +21,7 @@ from captfctl.model.kinds import Role
 from captfctl.model.resource import Document, Resource
 from captfctl.model.resources import (
     TERRAFORM_CLUSTER_TEMPLATES,
+    TERRAFORM_MACHINE_POOL_TEMPLATES,
     TERRAFORM_MACHINE_POOLS,
     TERRAFORM_MACHINE_TEMPLATES,
     TERRAFORM_MACHINES,
@@ -29,14 +33,14 @@ ROLES = {
     TERRAFORM_MACHINE_POOLS.kind: Role.MACHINE_POOL,
     TERRAFORM_CLUSTER_TEMPLATES.kind: Role.CLUSTER,
     TERRAFORM_MACHINE_TEMPLATES.kind: Role.MACHINE,
+    TERRAFORM_MACHINE_POOL_TEMPLATES.kind: Role.MACHINE_POOL,
 }
-KINDS = [
-    TERRAFORM_MACHINES,
-    TERRAFORM_MACHINE_POOLS,
+TEMPLATES: list[Resource[Any]] = [
     TERRAFORM_CLUSTER_TEMPLATES,
     TERRAFORM_MACHINE_TEMPLATES,
+    TERRAFORM_MACHINE_POOL_TEMPLATES,
 ]
-TEMPLATES = [TERRAFORM_CLUSTER_TEMPLATES, TERRAFORM_MACHINE_TEMPLATES]
+KINDS = [TERRAFORM_MACHINES, TERRAFORM_MACHINE_POOLS, *TEMPLATES]
 DRY_RUN = "topology.cluster.x-k8s.io/dry-run"
 
 every_kind = pytest.mark.parametrize("resource", KINDS, ids=lambda resource: resource.kind)
@@ -64,15 +68,16 @@ class Asked:
     def path(self) -> str:
         return "spec.template.spec" if self.template else "spec"
 
-    def create(self, **spec: Any) -> None:
+    def create(self, *, name: str = "prod", **spec: Any) -> tuple[str, ...]:
+        """The warnings."""
         whole = {"source": {"image": "registry.example.com/a:v1"}, **copy.deepcopy(spec)}
         document = {
             "apiVersion": self._resource.api_version,
             "kind": self._resource.kind,
-            "metadata": {"name": "prod"},
+            "metadata": {"name": name},
             "spec": {"template": {"spec": whole}} if self.template else whole,
         }
-        self._store.create(self._served, document, "default")
+        return self._store.create(self._served, document, "default").warnings
 
     def change(self, options: WriteOptions | None = None, *, note: str = "", **spec: Any) -> None:
         """None takes a field away; `note` is an annotation."""
@@ -229,3 +234,119 @@ def test_a_cluster_template_needs_no_identity_and_keeps_no_endpoint_rules_of_a_c
     template.create(controlPlaneEndpoint={"host": "a.example.com", "port": 6443})
     other = {"host": "b.example.com", "port": 6443}
     template.change(WriteOptions(dry_run=True), note=DRY_RUN, controlPlaneEndpoint=other)
+
+
+def test_a_cluster_template_without_an_identity_is_admitted_with_a_warning(
+    store: EmbeddedStore,
+) -> None:
+    template = Asked(store, TERRAFORM_CLUSTER_TEMPLATES)
+    (warning,) = template.create()
+    assert "spec.template.spec.identityRef: is not set: clusters made from this" in warning
+    assert template.create(identityRef={"name": "cloud"}, name="second") == ()
+
+
+def test_templates_of_what_inherits_an_identity_need_none(store: EmbeddedStore) -> None:
+    for resource in (TERRAFORM_MACHINE_TEMPLATES, TERRAFORM_MACHINE_POOL_TEMPLATES):
+        assert Asked(store, resource).create() == ()
+
+
+def test_a_pool_template_may_hold_what_only_the_controller_sets(store: EmbeddedStore) -> None:
+    Asked(store, TERRAFORM_MACHINE_POOL_TEMPLATES).create(providerID="a", providerIDList=["b"])
+
+
+class TestCapacity:
+    """`spec.capacity` of a machine template (api.md: Capacity)."""
+
+    def machine_template(self, capacity: dict[str, Any]) -> Document:
+        return {
+            "apiVersion": TERRAFORM_MACHINE_TEMPLATES.api_version,
+            "kind": TERRAFORM_MACHINE_TEMPLATES.kind,
+            "metadata": {"name": "prod"},
+            "spec": {
+                "template": {"spec": {"source": {"image": "registry.example.com/a:v1"}}},
+                "capacity": capacity,
+            },
+        }
+
+    def served(self, store: EmbeddedStore) -> Served:
+        kind = TERRAFORM_MACHINE_TEMPLATES
+        served = store.registry.find_kind(kind.api_version, kind.kind)
+        assert served is not None
+        return served
+
+    def test_it_may_change_although_the_spec_of_the_machines_may_not(
+        self, store: EmbeddedStore
+    ) -> None:
+        served = self.served(store)
+        store.create(served, self.machine_template({"cpu": 4, "memory": "8Gi"}), "default")
+
+        def larger(stored: Document) -> Document:
+            stored["spec"]["capacity"] = {"cpu": "7500m", "memory": "1.5e9"}
+            return stored
+
+        store.modify(served, "prod", "default", larger, options=WriteOptions())
+
+    @pytest.mark.parametrize("amount", ["much", "8 Gi", "", "8GiB", "-1", "0x10"])
+    def test_an_amount_that_is_none_is_refused(self, store: EmbeddedStore, amount: str) -> None:
+        document = self.machine_template({"memory": amount})
+        with pytest.raises(Invalid, match=r"spec\.capacity"):
+            store.create(self.served(store), document, "default")
+
+
+# What servers refuse of labels and annotations turns on lengths and on the ends of parts.
+_ENDS = st.sampled_from(["a", "Z", "9", "-", "_", ".", "", "é"])
+_MIDDLES = st.one_of(
+    st.text("aZ9-_.", max_size=6),
+    st.integers(59, 64).map("a".__mul__),
+    st.sampled_from(["a/b", "a..b", " ", "\n"]),
+)
+_PARTS = st.tuples(_ENDS, _MIDDLES, _ENDS).map("".join)
+_PREFIXES = st.one_of(
+    st.sampled_from(["", "example.com/", "Example.com/", "a..b/", "-a/", "a_b/", "/", "a/b/"]),
+    st.integers(250, 254).map(lambda length: "a" * length + "/"),
+)
+_KEYS = st.tuples(_PREFIXES, _PARTS).map("".join)
+
+
+@pytest.fixture(scope="module")
+def lasting_store() -> Iterator[EmbeddedStore]:
+    found = scratch_store(FakeClock(), (*crds(), *policies()))
+    yield found
+    found.close()
+
+
+@example("labels", "a" * 63, "b" * 63)
+@example("labels", "a" * 64, "")
+@example("labels", "a", "b" * 64)
+@example("labels", "a" * 253 + "/b", "")
+@example("labels", "a" * 254 + "/b", "")
+@example("labels", "Example.com/a", "")
+@example("annotations", "Example.com/a", "any, at all")
+@example("annotations", "a b", "")
+@given(where=st.sampled_from(["labels", "annotations"]), key=_KEYS, value=_PARTS)
+def test_a_template_may_hold_the_labels_and_annotations_that_an_object_may_have(
+    lasting_store: EmbeddedStore, where: str, key: str, value: str
+) -> None:
+    store, dry = lasting_store, WriteOptions(dry_run=True)
+    marks = {where: {key: value}}
+    source = {"source": {"image": "registry.example.com/a:v1"}}
+    documents = [
+        {"metadata": {"name": "prod", **marks}, "spec": source},
+        {"metadata": {"name": "prod"}, "spec": {"template": {"metadata": marks, "spec": source}}},
+    ]
+    taken = []
+    for resource, document in zip(
+        (TERRAFORM_MACHINES, TERRAFORM_MACHINE_TEMPLATES), documents, strict=True
+    ):
+        served = store.registry.find_kind(resource.api_version, resource.kind)
+        assert served is not None
+        document |= {"apiVersion": resource.api_version, "kind": resource.kind}
+        try:
+            store.create(served, document, "default", options=dry)
+        except Invalid as refused:
+            taken.append(False)
+            if resource is TERRAFORM_MACHINE_TEMPLATES:
+                assert f"spec.template.metadata.{where}[" in str(refused)
+        else:
+            taken.append(True)
+    assert taken[0] == taken[1]

@@ -1,21 +1,30 @@
 """The schemas and CEL rules of our kinds on the real API server: what it takes and what it
 refuses."""
 
+import contextlib
 import copy
+import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from captfctl.cluster.errors import Invalid
+from captfctl.cluster.errors import Forbidden, Invalid
 from captfctl.cluster.live import LiveDoor
-from captfctl.model.core import Namespace
+from captfctl.install.permissions import EDITOR_ROLE
+from captfctl.model.core import Namespace, RoleBinding, RoleRef, ServiceAccount, Subject
 from captfctl.model.meta import ObjectMeta
 from captfctl.model.resources import (
     NAMESPACES,
+    ROLE_BINDINGS,
+    SERVICE_ACCOUNTS,
     TERRAFORM_CLUSTER_IDENTITIES,
+    TERRAFORM_CLUSTER_TEMPLATES,
     TERRAFORM_CLUSTERS,
+    TERRAFORM_MACHINE_TEMPLATES,
+    TERRAFORM_MACHINES,
 )
+from tests.e2e.site import eventually
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]
 
@@ -247,3 +256,114 @@ def test_an_identity_with_this_is_refused(door, case):
     change, named = NOT_ALLOWED[case]
     with pytest.raises(Invalid, match=named):
         put(door, TERRAFORM_CLUSTER_IDENTITIES, IDENTITY, change)
+
+
+@pytest.fixture(scope="module")
+def editor(site, door, tmp_path_factory) -> Iterator[LiveDoor]:
+    """Somebody who may change all of our objects in the namespace, and none of their status."""
+    account = ServiceAccount(metadata=ObjectMeta(name="editor", namespace=NAMESPACE))
+    door.create(SERVICE_ACCOUNTS, account, NAMESPACE)
+    binding = RoleBinding(
+        metadata=ObjectMeta(name="editor", namespace=NAMESPACE),
+        role_ref=RoleRef(
+            api_group="rbac.authorization.k8s.io", kind="ClusterRole", name=EDITOR_ROLE
+        ),
+        subjects=[Subject(kind="ServiceAccount", name="editor", namespace=NAMESPACE)],
+    )
+    door.create(ROLE_BINDINGS, binding, NAMESPACE)
+    kubeconfig = tmp_path_factory.mktemp("editor") / "kubeconfig"
+    site.plane.write_kubeconfig(kubeconfig, site.token(door, "editor", NAMESPACE))
+    editor = LiveDoor.from_kubeconfig(kubeconfig)
+    yield editor
+    editor.close()
+
+
+@pytest.fixture(scope="module")
+def manager(site) -> Iterator[LiveDoor]:
+    """With the rights of the manager's account."""
+    manager = LiveDoor.from_kubeconfig(site.manager_kubeconfig)
+    yield manager
+    manager.close()
+
+
+def test_only_the_manager_sets_the_provider_id_of_a_machine_that_exists(door, editor, manager):
+    """Cases 11 and 13."""
+    image = {"source": {"image": "registry.example.com/a:v1"}}
+    name = put(door, TERRAFORM_MACHINES, image, {})["metadata"]["name"]
+
+    def change(who: LiveDoor, **spec: str) -> dict[str, Any]:
+        changed = who.patch(TERRAFORM_MACHINES.untyped(), name, NAMESPACE, {"spec": spec})
+        return changed["spec"]
+
+    user = "system:serviceaccount:admission:editor"
+    eventually(lambda: may_change(editor, name), "the editor's rights")
+    with pytest.raises(Invalid, match=f'is set by the manager.*, not by user "{user}"'):
+        change(editor, providerID="cloud:///mine")
+    assert change(manager, providerID="cloud:///1")["providerID"] == "cloud:///1"
+    for who in (manager, editor, door):
+        with pytest.raises(Invalid, match="providerID is immutable once it is set"):
+            change(who, providerID="cloud:///2")
+    assert change(editor, deletionPolicy="Destroy")["providerID"] == "cloud:///1"
+
+
+def may_change(editor: LiveDoor, name: str) -> bool:
+    """A server knows a new binding only after a moment."""
+    with contextlib.suppress(Forbidden):
+        keep = {"spec": {"deletionPolicy": "Retain"}}
+        editor.patch(TERRAFORM_MACHINES, name, NAMESPACE, keep)
+        return True
+    return False
+
+
+def test_a_machine_may_be_created_with_a_provider_id_by_anybody(editor):
+    """Case 12: a machine that is restored or moved."""
+    spec = {"source": {"image": "registry.example.com/a:v1"}, "providerID": "cloud:///moved"}
+    assert put(editor, TERRAFORM_MACHINES, spec, {})["spec"] == spec
+
+
+TEMPLATE = {"template": {"spec": {"source": {"image": "registry.example.com/a:v1"}}}}
+
+
+@pytest.mark.parametrize(
+    ("marks", "refused"),
+    [
+        ({"labels": {"a" * 63: "b" * 63, "example.com/c": ""}}, ""),
+        ({"annotations": {"Example.com/a": "any, at all"}}, ""),
+        ({"labels": {"a" * 64: ""}}, "labels["),
+        ({"labels": {"a": "b" * 64}}, "labels[a]"),
+        ({"annotations": {"a b": ""}}, "annotations[a b]"),
+    ],
+)
+def test_a_template_may_hold_the_marks_that_an_object_may_have(door, marks, refused):
+    change = {"template": {"metadata": marks}}
+    if not refused:
+        put(door, TERRAFORM_MACHINE_TEMPLATES, TEMPLATE, change)
+        return
+    with pytest.raises(Invalid) as told:
+        put(door, TERRAFORM_MACHINE_TEMPLATES, TEMPLATE, change)
+    assert f"spec.template.metadata.{refused}" in str(told.value)
+
+
+def test_a_capacity_is_made_of_quantities(door):
+    good = {"capacity": {"cpu": 4, "memory": "8Gi", "example.com/gpu": "1"}}
+    put(door, TERRAFORM_MACHINE_TEMPLATES, TEMPLATE, good)
+    with pytest.raises(Invalid, match=r"spec\.capacity"):
+        put(door, TERRAFORM_MACHINE_TEMPLATES, TEMPLATE, {"capacity": {"memory": "8 Gi"}})
+
+
+def test_kubectl_warns_of_a_cluster_template_without_an_identity(site, door):
+    """Case 2."""
+    kind = TERRAFORM_CLUSTER_TEMPLATES
+    document = {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": {"name": "without-identity", "namespace": NAMESPACE},
+        "spec": TEMPLATE,
+    }
+    create = ("create", "--warnings-as-errors", "-f", "-")
+    with pytest.raises(AssertionError, match=r"Warning: .*identityRef: is not set"):
+        site.kubectl(*create, text=json.dumps(document))
+    assert door.get(kind, "without-identity", NAMESPACE)
+    document["metadata"] |= {"name": "with-identity"}
+    document["spec"] = merged(TEMPLATE, {"template": {"spec": {"identityRef": {"name": "a"}}}})
+    site.kubectl(*create, text=json.dumps(document))

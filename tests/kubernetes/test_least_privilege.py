@@ -41,7 +41,7 @@ from tests.e2e.site import IMAGE, eventually
 from tests.kubernetes.audit import Request, requests
 from tests.kubernetes.faults import LEADER_LEASE
 from tests.kubernetes.site import LARGE_IMAGE, NAMESPACE
-from tests.kubernetes.workers import Workers, machine, pool
+from tests.kubernetes.workers import Workers, machine, machine_template, pool
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]
 
@@ -117,7 +117,8 @@ def story_of_everything(site) -> Story:
     assert mirrored(story) == b"another"
 
     workers = Workers(story)
-    workers.apply(machine(state="terminated") + pool(most=2))
+    template = machine_template("workers", signals="/nowhere")
+    workers.apply(machine(state="terminated") + pool(most=2) + template)
     workers.wait_pool_ready()
     marked = ("cluster.x-k8s.io", "machines", "patch")
     eventually(lambda: marked in used(site, MANAGER), lambda: workers.explain(), 90)

@@ -1,5 +1,8 @@
 """A machine and a pool beside the cluster of a story, as Cluster API has them."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from captfctl.model import keys
 from captfctl.model.capi import Machine, MachinePool
 from captfctl.model.conditions import find
@@ -31,13 +34,16 @@ stringData: {{value: "#cloud-config", format: cloud-config}}
 """
 
 
-def machine(name: str = WORKER, **variables: str) -> str:
+def machine(
+    name: str = WORKER, labels: Mapping[str, str] = MappingProxyType({}), **variables: str
+) -> str:
     """A Machine of its own, its infrastructure and its bootstrap data."""
+    tags = ", ".join(f'{key}: "{value}"' for key, value in labels.items())
     chosen = ", ".join(f"{key}: {value}" for key, value in variables.items())
     return f"""{bootstrap(name)}---
 apiVersion: cluster.x-k8s.io/v1beta2
 kind: Machine
-metadata: {{name: {name}}}
+metadata: {{name: {name}, labels: {{{tags}}}}}
 spec:
   clusterName: {NAME}
   version: v1.34.0
@@ -57,6 +63,22 @@ spec:
   source: {{image: {MACHINE_IMAGE}}}
   remediation: {{annotateMachine: true, unhealthyThreshold: 1}}
 {f"  variables: {{{chosen}}}" if chosen else ""}
+"""
+
+
+def machine_template(name: str, *, signals: str) -> str:
+    """A machine of it reports to be gone once there is a file of its name in `signals`."""
+    return f"""---
+apiVersion: infrastructure.cluster.x-k8s.io/v1alpha1
+kind: TerraformMachineTemplate
+metadata: {{name: {name}}}
+spec:
+  capacity: {{cpu: 2, memory: 4Gi}}
+  template:
+    spec:
+      source: {{image: {MACHINE_IMAGE}}}
+      variables: {{signals: {signals}}}
+      remediation: {{annotateMachine: true, unhealthyThreshold: 1}}
 """
 
 

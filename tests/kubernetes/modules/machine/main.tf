@@ -1,4 +1,4 @@
-# A machine whose health is a variable.
+# A machine whose health is a variable, or told by a file of its name in a folder.
 
 variable "captf_contract" {
   type = string
@@ -52,6 +52,16 @@ variable "state" {
   default = "running"
 }
 
+variable "signals" {
+  type    = string
+  default = ""
+}
+
+locals {
+  gone  = var.signals != "" && fileexists("${var.signals}/${var.captf_object.name}")
+  state = local.gone ? "terminated" : var.state
+}
+
 resource "terraform_data" "instance" {
   input = sha256(var.bootstrap_data)
 }
@@ -73,5 +83,5 @@ output "interruptible" {
 }
 
 output "health" {
-  value = { state = var.state, healthy = var.state == "running", message = null, reasons = [] }
+  value = { state = local.state, healthy = local.state == "running", message = null, reasons = [] }
 }
