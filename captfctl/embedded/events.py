@@ -2,6 +2,7 @@
 
 import logging
 import threading
+from collections import OrderedDict
 from enum import StrEnum
 
 from captfctl.clock import Clock
@@ -14,6 +15,8 @@ from captfctl.model.resources import EVENTS
 
 _NOTE_MAX = 1024
 _NAME_MAX = 230
+_REMEMBERED = 4096
+"""So many events are compared with the next one of their object and reason."""
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +36,7 @@ class Events:
         self._clock = clock
         self._component = component
         self._instance = instance
-        self._last: dict[tuple[str, str], str] = {}
+        self._last: OrderedDict[tuple[str, str], str] = OrderedDict()
         self._lock = threading.Lock()
         self._number = 0
 
@@ -45,10 +48,13 @@ class Events:
         """Post a Warning event."""
         self._post(regarding, EventType.WARNING, reason, note, action)
 
-    def forget(self, uid: str) -> None:
-        """The object is gone."""
-        for key in [key for key in self._last if key[0] == uid]:
-            self._last.pop(key, None)
+    def _is_repeated(self, uid: str, reason: str, note: str) -> bool:
+        with self._lock:
+            last = self._last.pop((uid, reason), None)
+            self._last[(uid, reason)] = note
+            if len(self._last) > _REMEMBERED:
+                self._last.popitem(last=False)
+            return last == note
 
     def _name(self, regarding: str) -> str:
         """As client-go names events; the number never repeats."""
@@ -60,9 +66,8 @@ class Events:
     def _post(
         self, regarding: ObjectReference, kind: EventType, reason: str, note: str, action: str
     ) -> None:
-        if self._last.get((regarding.uid, reason)) == note:
+        if self._is_repeated(regarding.uid, reason, note):
             return
-        self._last[(regarding.uid, reason)] = note
         namespace = regarding.namespace or "default"
         event = Event(
             api_version=EVENTS.api_version,

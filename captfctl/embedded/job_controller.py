@@ -73,7 +73,7 @@ class JobController:
             Handler(
                 on_add=lambda job: queue.add(job.key),
                 on_update=lambda _, job: queue.add(job.key),
-                on_delete=self._job_deleted,
+                on_delete=lambda job: queue.add(job.key),
             )
         )
         self._pods.add_handler(
@@ -91,10 +91,6 @@ class JobController:
         """Tell whether everything ended; each part gets `timeout` seconds."""
         stopped = [self._controller.stop(timeout), self._jobs.stop(timeout)]
         return all([*stopped, self._pods.stop(timeout)])
-
-    def _job_deleted(self, job: Job) -> None:
-        self._events.forget(job.metadata.uid)
-        self._controller.queue.add(job.key)
 
     def _pod_changed(self, pod: Pod) -> None:
         name = _owner(pod).name

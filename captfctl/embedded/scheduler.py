@@ -45,7 +45,6 @@ class Scheduler:
             Handler(
                 on_add=lambda pod: queue.add(pod.key),
                 on_update=lambda _, pod: queue.add(pod.key),
-                on_delete=lambda pod: self._events.forget(pod.metadata.uid),
             )
         )
         self._nodes.add_handler(

@@ -23,6 +23,7 @@ from captfctl.embedded.store import (
     WatchOptions,
     WriteOptions,
 )
+from captfctl.embedded.store.expiry import EventExpiry
 from captfctl.embedded.store.journal import SqliteJournal
 from captfctl.model.resources import CRDS
 from tests.contract import widgets
@@ -417,6 +418,32 @@ def test_events_are_gone_an_hour_after_their_last_change(store, clock):
     store.create(events, event("new"), "default")
     left = [decode(item)["metadata"]["name"] for item in store.list(events, "default").items]
     assert left == ["new", "renewed"]
+
+
+def test_of_very_many_events_the_newest_stay(clock):
+    store = EmbeddedStore.in_memory(clock)
+    store._expiry = EventExpiry(store._engine, most=100)
+    events = store.registry.find("", "v1", "events")
+
+    def names():
+        return [decode(item)["metadata"]["name"] for item in store.list(events, "default").items]
+
+    for number in range(100):
+        store.create(events, event(f"e{number:03}"), "default")
+    store.modify(events, "e000", "default", lambda now: now | {"count": 2})
+    for number in range(100, 400):
+        store.create(events, event(f"e{number:03}"), "default")
+        assert len(store.list(events, "default").items) <= 105
+        if number == 150:
+            kept = [
+                decode(item)["metadata"]["name"] for item in store.list(events, "default").items
+            ]
+            assert "e000" in kept  # it changed after those that are older
+            assert "e001" not in kept
+    left = [decode(item)["metadata"]["name"] for item in store.list(events, "default").items]
+    assert 100 <= len(left) == len(store._expiry._due)
+    assert left == [f"e{number:03}" for number in range(400 - len(left), 400)]
+    store.close()
 
 
 def test_two_definitions_do_not_share_a_name(store):

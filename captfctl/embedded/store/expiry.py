@@ -1,9 +1,9 @@
-"""Events live for an hour after their last change, as in a cluster."""
+"""Events live for an hour after their last change, as in a cluster; of very many only the newest:
+here they are in memory."""
 
 from collections import deque
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from itertools import takewhile
 
 from captfctl.cluster.errors import Unavailable
 from captfctl.embedded.store.builtin import EVENT_STORAGE
@@ -16,13 +16,15 @@ from captfctl.model.resource import Document
 from captfctl.model.resources import EVENTS
 
 LIFETIME = timedelta(hours=1)
+MOST = 10_000
 
 
 class EventExpiry:
     """Guarded by the engine's lock. Events of an earlier process go by their own last time."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, most: int = MOST) -> None:
         self._engine = engine
+        self._most = most
         self._served = engine.registry.find(EVENTS.group, EVENTS.version, EVENTS.plural)
         now = engine.now()
         records = engine.collection(self._served).records.values()
@@ -45,20 +47,31 @@ class EventExpiry:
         self.sweep()
 
     def sweep(self) -> None:
-        """Remove the Events whose time has come, all in one transaction."""
+        """Remove the Events whose time has come, and the oldest of too many, in one transaction."""
         now = self._engine.now()
-        if not self._due or self._due[0][0] > now:
+        if not self._surplus() and (not self._due or self._due[0][0] > now):
             return
         with self._engine.lock:
             records = self._engine.collection(self._served).records
-            due = list(takewhile(lambda event: event[0] <= now, self._due))
-            over = [records[key] for _, key, version in due if _is(records, key, version)]
+            over: list[Record] = []
+            passed, surplus = 0, self._surplus()
+            for due, key, version in self._due:
+                if due > now and len(over) >= surplus:
+                    break
+                passed += 1
+                if _is(records, key, version):
+                    over.append(records[key])
             try:
                 self._engine.replace_all(self._served, [(record, None) for record in over])
             except Unavailable:
                 return  # a full disk must not fail who reads: the next one tries again
-            for _ in due:
+            for _ in range(passed):
                 self._due.popleft()
+
+    def _surplus(self) -> int:
+        """How many are too many. Some more are let in first: each removal is a transaction."""
+        surplus = len(self._engine.collection(self._served).records) - self._most
+        return surplus if surplus > self._most // 20 else 0
 
 
 def _is(records: Mapping[str, Record], key: str, version: int) -> bool:
