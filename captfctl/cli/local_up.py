@@ -7,6 +7,7 @@ from captfctl.cli.described_input import known_kinds, read_objects
 from captfctl.cli.described_variables import check_variables
 from captfctl.cli.heartbeat import Heartbeat
 from captfctl.cli.local_session import ended_in_order, make_plane
+from captfctl.cli.memory import give_back_large_blocks
 from captfctl.cli.modules import ModuleSchemas, image_table
 from captfctl.cli.options import data_dir
 from captfctl.cli.signals import end_requested
@@ -22,6 +23,7 @@ def local_up(
 ) -> int:
     """Returns the exit code. Bad objects are refused before anything starts."""
     logs.set_up(verbosity)
+    give_back_large_blocks()
     ending = end_requested()
     clock = SystemClock()
     table = image_table(images)

@@ -8,6 +8,7 @@ import uuid
 from pathlib import Path
 
 from captfctl.cli import logs
+from captfctl.cli.memory import give_back_large_blocks
 from captfctl.cli.signals import end_requested
 from captfctl.clock import SystemClock
 from captfctl.cluster.live import LiveDoor
@@ -48,6 +49,7 @@ def run_manager(
     # First of all: a server that is not there, or lacks a kind, is told at once.
     for rules in RULES.values():
         door.list(rules.resource, settings.namespace, limit=1)
+    give_back_large_blocks()
     _collect_garbage_seldom()
     manager = Manager(door, settings, SystemClock(), door.abandon)
     manager.start()

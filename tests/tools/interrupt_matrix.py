@@ -53,6 +53,7 @@ POD = "interrupted-apply-pod"
 RESOURCES = 5
 PLANNED = "--guard-deletes"  # so that there is a plan whose end can be struck
 PATIENCE = 150.0
+LAST_WORDS = 30.0
 LOCK_INFO = "app.terraform.io/lock-info"
 
 MODULE = """
@@ -144,6 +145,20 @@ class Site:
                 stderr=log,
             )
 
+    def end_of(self, process: "subprocess.Popen[bytes]", seconds: float = PATIENCE) -> int:
+        """Wait for the run; its exit code. One that goes on is ended, and told with its log."""
+        try:
+            return process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(LAST_WORDS)
+            process.kill()
+            process.wait()
+            log = (self.place / "log").read_text(errors="replace").splitlines()
+            text = "\n".join(log[-40:])
+            raise RoundError(f"the run goes on after {seconds:.0f} s:\n{text}") from None
+
     def state(self) -> dict[str, object] | None:
         """The stored state; None when nothing was stored. Raises when it cannot be read.
 
@@ -229,7 +244,7 @@ def _round(site: Site, way: str, instant: float, family: Family, tally: Tally) -
     process = site.start()
     time.sleep(instant)
     hit = _stop(way, process)
-    exit_code = process.wait(PATIENCE)
+    exit_code = site.end_of(process)
     if way == "SIGKILL runner":
         family.kill_orphans()
     tally.hit[hit] += 1
@@ -242,7 +257,7 @@ def _round(site: Site, way: str, instant: float, family: Family, tally: Tally) -
         raise RoundError(f"the lock is held by {pod!r}, not by the dead pod")
     tally.lock["names the pod" if holder else "free"] += 1
     again = site.start(*([f"--force-unlock={holder}"] if holder else []))
-    if again.wait(PATIENCE) != 0:
+    if site.end_of(again) != 0:
         raise RoundError(f"the next apply failed: {site.result.read_text()}")
     _converged(site)
 
@@ -265,7 +280,7 @@ def _outage(site: Site, outage: Outage, proxy: FaultProxy, tally: Tally) -> None
 
         ended = lambda: process.poll() is not None  # noqa: E731
         back = strike(outage, proxy, site.work, site.at_end, running, ended)
-        exit_code = process.wait(PATIENCE + outage.seconds)
+        exit_code = site.end_of(process, PATIENCE + outage.seconds)
         back.join()
         tally.hit[f"end of {outage.step}"] += 1
         tally.ends[_end(site, exit_code)] += 1
@@ -279,7 +294,7 @@ def _outage(site: Site, outage: Outage, proxy: FaultProxy, tally: Tally) -> None
         tally.lock["free"] += 1
         with contextlib.suppress(OSError):
             (site.work / "filler").unlink()
-        if site.start(PLANNED).wait(PATIENCE) != 0:
+        if site.end_of(site.start(PLANNED)) != 0:
             raise RoundError(f"the next apply failed: {site.result.read_text()}")
     _converged(site)
     if len(site.created) != RESOURCES:
@@ -327,7 +342,6 @@ def run(
                         OSError,
                         LookupError,
                         ValueError,
-                        subprocess.TimeoutExpired,
                     ) as error:
                         tally.failures.append(f"{way}, round {number}: {error}")
                     shutil.rmtree(place, ignore_errors=True)
@@ -344,7 +358,7 @@ def _length(scratch: Path, runtime: str, store: EmbeddedStore, server: ApiServer
     place.mkdir()
     site = Site(place, runtime, store, server, int(server.url.rpartition(":")[2]))
     started = time.monotonic()
-    if site.start().wait(PATIENCE) != 0:
+    if site.end_of(site.start()) != 0:
         raise RoundError((place / "log").read_text())
     return time.monotonic() - started
 
