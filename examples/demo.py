@@ -52,7 +52,7 @@ class Demo:
         self._say("Once more: nothing to do, no Job.")
         self._reconcile()
         self._say("Delete it: the infrastructure is destroyed first.")
-        self._captfctl("delete", "-f", str(self.objects), *self._local())
+        self._captfctl("delete", "-f", str(self.objects), "--yes", *self._local())
         self._say("What is left of it:")
         self._get("terraformclusters,secrets,jobs,leases", "-n", "default")
 

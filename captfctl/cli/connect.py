@@ -68,6 +68,11 @@ def cluster_door(kubeconfig: Path | None, data: Path, clock: Clock) -> Iterator[
         live.close()
 
 
+def exists_here(data: Path) -> bool:
+    """Whether a control plane is kept in `data`, running or not."""
+    return _is_there(data / STORE)
+
+
 def _is_there(directory: Path) -> bool:
     """Raises `EnvironmentFault` when that cannot be told."""
     try:

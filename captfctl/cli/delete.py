@@ -1,40 +1,73 @@
-"""`captfctl delete`: delete described objects and wait until their infrastructure is destroyed."""
+"""`captfctl delete`: say what is lost, ask, delete, and wait until the infrastructure is gone."""
 
 from typing import Annotated
 
 import typer
 
-from captfctl.cli.options import Data, Files, Images, Timeout
-from captfctl.errors import InputError
+from captfctl.cli.options import (
+    Data,
+    FilesIfAny,
+    Images,
+    Kubeconfig,
+    NamespaceOfName,
+    TextOrJson,
+    Timeout,
+    Yes,
+)
+from captfctl.cli.output import TextFormat
 
 
 def command(
-    files: Files,
+    name: Annotated[
+        str, typer.Argument(metavar="[KIND/NAME]", help="One object, instead of files.")
+    ] = "",
+    files: FilesIfAny = None,
+    namespace: NamespaceOfName = "",
     local: Annotated[
         bool,
-        typer.Option(
-            "--local",
-            help="Delete here, in the local control plane. Required: on a cluster use kubectl.",
-        ),
+        typer.Option("--local", help="Delete here, in the local control plane."),
     ] = False,
+    kubeconfig: Kubeconfig = None,
     data: Data = None,
     images: Images = None,
+    yes: Yes = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would be destroyed or forgotten.")
+    ] = False,
+    output: TextOrJson = TextFormat.TEXT,
     timeout: Timeout = "1h",
 ) -> None:
-    """Delete objects described in YAML files.
+    """Delete objects, after saying which resources that destroys.
 
-    Machines and pools go before clusters, each when its infrastructure is destroyed; then
-    everything else, in the reverse of the order it is written in.
+    What would be destroyed or forgotten is told from the stored states. Then the object's name has
+    to be typed, or --yes given.
+
+    Objects from files are deleted in the local control plane: machines and pools before clusters,
+    each when its infrastructure is destroyed; then everything else, in the reverse of the order it
+    is written in. With --dry-run alone the states are read from the files, too.
+
+    KIND/NAME is deleted in the local control plane, or in the cluster of --kubeconfig. A Cluster
+    takes its machines and pools along.
 
     \b
-    Example:
+    Examples:
       captfctl delete -f cluster.yaml --local
+      captfctl delete cluster/prod --dry-run
+      captfctl delete terraformmachine/prod-md-0-x7k2p -n team-a --kubeconfig admin.conf
     """
-    if not local:
-        raise InputError(
-            "say where to delete",
-            do="--local deletes on this machine; on a cluster use kubectl delete -f",
-        )
-    from captfctl.cli.reconcile_local import delete_local
+    from captfctl.cli.delete_objects import Wish, delete
 
-    raise typer.Exit(delete_local(files, data, images, timeout))
+    wish = Wish(
+        name=name,
+        files=files or [],
+        namespace=namespace,
+        local=local,
+        kubeconfig=kubeconfig,
+        data=data,
+        images=images,
+        yes=yes,
+        dry_run=dry_run,
+        output=output,
+        timeout=timeout,
+    )
+    raise typer.Exit(delete(wish))

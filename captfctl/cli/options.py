@@ -6,11 +6,20 @@ from typing import Annotated
 
 import typer
 
-from captfctl.cli.output import Format
+from captfctl.cli.output import Format, TextFormat
 from captfctl.errors import InputError
 
 Files = Annotated[
     list[str],
+    typer.Option(
+        "--filename",
+        "-f",
+        metavar="PATH",
+        help="YAML file, directory of them, or - for standard input. Repeatable.",
+    ),
+]
+FilesIfAny = Annotated[
+    list[str] | None,
     typer.Option(
         "--filename",
         "-f",
@@ -41,6 +50,14 @@ Kubeconfig = Annotated[
     typer.Option("--kubeconfig", metavar="FILE", help="Kubeconfig of the API server to talk to."),
 ]
 Output = Annotated[Format, typer.Option("--output", "-o", help="How to print.")]
+NamespaceOfName = Annotated[
+    str,
+    typer.Option("--namespace", "-n", metavar="NAME", help="The namespace of KIND/NAME."),
+]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask; required without a terminal.")]
+TextOrJson = Annotated[
+    TextFormat, typer.Option("--output", "-o", help="How to print what is said.")
+]
 Timeout = Annotated[
     str, typer.Option("--timeout", metavar="DURATION", help="Give up after this long, such as 10m.")
 ]

@@ -32,6 +32,13 @@ def escaped(text: str, keep: str = "") -> str:
     )
 
 
+class TextFormat(StrEnum):
+    """What `--output` can ask for where there is one answer, not a list."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One line of a table; `document` is what json and yaml show of it, `name` what `-o name`."""

@@ -1,11 +1,21 @@
 """The objects that a command follows, and the order in which described ones are written."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from captfctl.embedded.described import Described, DescribedSet
+from captfctl.errors import InputError
 from captfctl.model.kinds import INFRASTRUCTURE, KINDS
 from captfctl.model.resource import Resource
-from captfctl.model.resources import CAPI
+from captfctl.model.resources import (
+    CAPI,
+    CLUSTERS,
+    MACHINE_POOLS,
+    MACHINES,
+    TERRAFORM_CLUSTERS,
+    TERRAFORM_MACHINE_POOLS,
+    TERRAFORM_MACHINES,
+)
 from captfctl.reconcile.kinds import RULES
 
 
@@ -34,7 +44,63 @@ class Target(NamedTuple):
         return f"{self.kind.lower()}/{prefix}{self.name}"
 
 
-def target_of(item: Described) -> Target | None:
+class Named(NamedTuple):
+    """One object that a person names on the command line."""
+
+    resource: Resource[Any]
+    namespace: str
+    name: str
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Namespace and name."""
+        return self.namespace, self.name
+
+    @property
+    def shown(self) -> str:
+        """As `Target` shows it."""
+        return Target(self.resource.kind, self.namespace, self.name).shown
+
+
+OURS: tuple[tuple[Resource[Any], str], ...] = (
+    (TERRAFORM_CLUSTERS, "tfc"),
+    (TERRAFORM_MACHINES, "tfm"),
+    (TERRAFORM_MACHINE_POOLS, "tfmp"),
+)
+"""The kinds that have runs, with their short names."""
+OWNERS: tuple[tuple[Resource[Any], str], ...] = (
+    (CLUSTERS, "cl"),
+    (MACHINES, "ma"),
+    (MACHINE_POOLS, "mp"),
+)
+"""The kinds of Cluster API that own them."""
+
+
+def named(text: str, namespace: str, kinds: Sequence[tuple[Resource[Any], str]]) -> Named:
+    """The object that KIND/NAME stands for, its kind one of `kinds` in any spelling that kubectl
+    takes. Raises `InputError`."""
+    kind, slash, name = text.partition("/")
+    names = {
+        spelling: resource
+        for resource, short in kinds
+        for spelling in (
+            resource.kind.lower(),
+            resource.plural,
+            resource.name,
+            f"{resource.kind.lower()}.{resource.group}",
+            short,
+        )
+    }
+    resource = names.get(kind.lower())
+    if resource is None or not slash or not name or "/" in name:
+        known = ", ".join(resource.kind.lower() for resource, _ in kinds)
+        raise InputError(
+            f"{text!r} does not name an object", do=f"write KIND/NAME, KIND one of {known}"
+        )
+    return Named(resource, namespace or "default", name)
+
+
+def target_of(item: Described | Named) -> Target | None:
     """None for an object that has no runs."""
     ours = item.resource.group == INFRASTRUCTURE and item.resource.kind in RULES
     return Target(item.resource.kind, item.namespace, item.name) if ours else None

@@ -166,7 +166,7 @@ def test_what_a_running_control_plane_cannot_do_ends_the_wait_and_no_deletion_wa
         said = rf"{told}: Job \S+ cannot start: image {IMAGE}: "
         assert re.search(said, ended.out), ended.out
         options = ("--local", "--data", "data", "--images", "images.yaml", "--timeout", "60s")
-        deleted = captfctl("delete", "-f", quickstart(), *options)
+        deleted = captfctl("delete", "-f", quickstart(), "--yes", *options)
         assert deleted.code == 0, deleted.out + deleted.err
         assert "UnstartedJobReplaced" in deleted.out  # a Job that had not begun blocks nothing
 

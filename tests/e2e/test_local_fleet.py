@@ -43,10 +43,11 @@ class Fleet:
         self.objects = folder / "fleet"
         shutil.copytree(FLEET, self.objects, ignore=shutil.ignore_patterns("modules"))
 
-    def captfctl(self, command: str) -> list[str]:
+    def captfctl(self, command: str, *more: str) -> list[str]:
         """The lines of a command that ends well."""
         log = self.site.folder / f"{command}.log"
-        ran = Captfctl(log, command, f"-f{self.objects}", "--local", f"--data={self.site.data}")
+        where = (f"-f{self.objects}", "--local", f"--data={self.site.data}")
+        ran = Captfctl(log, command, *where, *more)
         ran.launch()
         assert ran.wait(120) == 0, ran.output()
         return ran.output().splitlines()
@@ -118,7 +119,8 @@ def test_a_fleet_comes_up_changes_and_goes_in_order(fleet: Fleet) -> None:
     (created,) = [line for line in told if "JobCreated" in line]
     assert created.startswith("terraformcluster/fleet ")
 
-    told = fleet.captfctl("delete")
+    told = fleet.captfctl("delete", "--yes")
+    assert told[0].startswith(f"{1 + len(MEMBERS)} objects: ")
     last = max(number_of(told, name, "Destroyed: ") for name in MEMBERS)
     assert last < number_of(told, "terraformcluster/fleet", "JobCreated: destroy")
     assert everything(fleet.door) == []

@@ -141,6 +141,14 @@ def read_state(door: Door, owner: Owner) -> State | Unreadable:
 
 def state_of(secrets: Sequence[Secret], owner: Owner) -> State | Unreadable:
     """The state in these Secrets, which are all that `state_selector` selects."""
+    found = state_and_content(secrets, owner)
+    return found if isinstance(found, Unreadable) else found[0]
+
+
+def state_and_content(
+    secrets: Sequence[Secret], owner: Owner
+) -> tuple[State, Content] | Unreadable:
+    """The same, with the text of the state."""
     if not secrets:
         return Unreadable(StateProblem.NO_STATE, "the object has no state Secret")
     try:
@@ -152,7 +160,7 @@ def state_of(secrets: Sequence[Secret], owner: Owner) -> State | Unreadable:
     inputs_hash = chunks[0].metadata.annotations.get(keys.INPUTS_HASH, "")
     if isinstance(content, Unreadable):
         return replace(content, inputs_hash=inputs_hash)
-    return State(
+    state = State(
         serial=content.serial,
         lineage=content.lineage,
         terraform_version=content.terraform_version,
@@ -164,6 +172,7 @@ def state_of(secrets: Sequence[Secret], owner: Owner) -> State | Unreadable:
         unpacked=len(content.text),
         digest=digest_of(payload),
     )
+    return state, content
 
 
 def digest_of(payload: bytes) -> str:
