@@ -316,6 +316,7 @@ class ClusterApi:
                 f"--webhook-port={free_port()}",
                 f"--diagnostics-address=127.0.0.1:{free_port()}",
                 "--insecure-diagnostics",
+                "--feature-gates=ClusterTopology=true",
                 f"--health-addr=127.0.0.1:{free_port()}",
             ],
             folder / "manager.log",

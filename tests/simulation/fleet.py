@@ -10,7 +10,7 @@ from captfctl.controller import WorkQueue
 from captfctl.errors import CaptfError
 from captfctl.model import keys
 from captfctl.model.core import Namespace, Secret
-from captfctl.model.kinds import CLUSTER
+from captfctl.model.kinds import CLUSTER, MACHINE_POOL, Kind
 from captfctl.model.meta import ObjectMeta
 from captfctl.model.resources import (
     CLUSTERS,
@@ -19,6 +19,7 @@ from captfctl.model.resources import (
     SECRETS,
     TERRAFORM_CLUSTER_IDENTITIES,
     TERRAFORM_CLUSTERS,
+    TERRAFORM_MACHINE_POOLS,
 )
 from captfctl.model.terraform import ClusterDrift
 from captfctl.reconcile import Env, NoMetrics, NoRecorder, reconcile
@@ -26,6 +27,7 @@ from captfctl.runs.jobs import is_finished
 from captfctl.runs.slots import SlotOwner, Slots
 from captfctl.settings import PassSettings
 from tests.simulation.caches import FOLLOWED, LaggingCache
+from tests.simulation.workers import OWN, Workers
 from tests.support.clock import FakeClock
 from tests.support.cluster_world import (
     RUNNER_IMAGE,
@@ -33,8 +35,9 @@ from tests.support.cluster_world import (
     identity,
     terraform_cluster,
 )
-from tests.support.fake_runner import FakeRunner
+from tests.support.fake_runner import OUTPUTS, FakeRunner
 from tests.support.faults import WRITES, HookedDoor
+from tests.support.machine_world import POOL_OUTPUTS
 from tests.support.prepared_store import prepared_store
 
 Key = tuple[str, str]
@@ -45,13 +48,22 @@ WORKERS = 4
 
 
 class Fleet:
-    """`count` objects, at most `limit` Jobs. Each run takes `seconds`.
+    """`count` clusters, at most `limit` Jobs. Each run takes `seconds`.
 
-    `started` are the runs in order: object, operation and time. `most` is how many Jobs there were
-    at once.
+    `pools` of the first cluster look at their members every `membership` seconds. `started` are the
+    runs in order: object, operation and time. `most` is how many Jobs there were at once.
     """
 
-    def __init__(self, count: int, limit: int, *, seconds: float = 30.0, drift: int = 0) -> None:
+    def __init__(
+        self,
+        count: int,
+        limit: int,
+        *,
+        seconds: float = 30.0,
+        drift: int = 0,
+        pools: int = 0,
+        membership: int = 86400,
+    ) -> None:
         self.limit, self.seconds = limit, seconds
         self.clock = FakeClock()
         self._rng = random.Random(limit)
@@ -67,6 +79,12 @@ class Fleet:
         self._cache = LaggingCache(self.door, own_writes=True)
         self._env = self._make_env()
         self._populate(count, drift)
+        self._workers = Workers(self.door, self._rng)
+        self.pools = [f"p-{number}" for number in range(pools)]
+        for name in self.pools:
+            self._workers.create(MACHINE_POOL, NAMESPACE, name, "c-0")
+            wish = {"spec": {"membershipRefreshIntervalSeconds": membership}}
+            self.door.patch(TERRAFORM_MACHINE_POOLS, name, NAMESPACE, wish)
 
     def _make_env(self) -> Env:
         door = HookedDoor(self.door, before=self._before, after=self._after)
@@ -107,6 +125,25 @@ class Fleet:
         self.door.update(TERRAFORM_CLUSTERS, obj)
         self.queue.add(obj.key, urgent=True)
 
+    def rotate(self, name: str) -> None:
+        """Give a pool other bootstrap data."""
+        self._workers.rotate(NAMESPACE, name)
+        self.queue.add((NAMESPACE, name))
+
+    def delete(self, name: str) -> None:
+        self.door.delete(OWN[_kind(name)], name, NAMESPACE)
+        self.queue.add((NAMESPACE, name), urgent=True)
+
+    @property
+    def running(self) -> set[str]:
+        """The objects that have a Job."""
+        jobs = [job for job in self.door.list(JOBS, NAMESPACE).items if not is_finished(job)]
+        return {job.metadata.labels[keys.OWNER_NAME] for job in jobs}
+
+    def starts_since(self, moment: float) -> list[tuple[str, str]]:
+        """Object and operation of what started after a time."""
+        return [(name, op) for name, op, at in self.started if at > moment]
+
     # The course of things.
 
     def run_until(self, started: int) -> None:
@@ -135,8 +172,11 @@ class Fleet:
     def _end_due(self) -> None:
         now = self.clock.monotonic()
         for name in [name for name, end in self._ends.items() if end <= now]:
-            self._runner.succeed(self.door.get(JOBS, name, NAMESPACE))
+            job = self.door.get(JOBS, name, NAMESPACE)
+            pool = job.metadata.labels[keys.OWNER_KIND] == MACHINE_POOL.name
+            self._runner.succeed(job, POOL_OUTPUTS if pool else OUTPUTS)
             del self._ends[name]
+        self._workers.play_cluster_api()
 
     def _see(self) -> None:
         before = set(self._cache.running_keys())
@@ -153,7 +193,7 @@ class Fleet:
         if key is None:
             return False
         try:
-            result = reconcile(CLUSTER, key, self._env)
+            result = reconcile(_kind(key[1]), key, self._env)
         except CaptfError:
             self.queue.add_rate_limited(key)
         else:
@@ -191,3 +231,7 @@ class Fleet:
                 labels = job.metadata.labels
                 self._ends[job.metadata.name] = now + self.seconds
                 self.started.append((labels[keys.OWNER_NAME], labels[keys.OP], now))
+
+
+def _kind(name: str) -> Kind:
+    return MACHINE_POOL if name.startswith("p-") else CLUSTER

@@ -52,6 +52,11 @@ variable "state" {
   default = "running"
 }
 
+variable "region" {
+  type    = string
+  default = "eu-north"
+}
+
 variable "signals" {
   type    = string
   default = ""
