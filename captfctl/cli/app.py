@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from captfctl.cli import approve, delete, get, local, manage, manifests, reconcile
+from captfctl.cli import approve, delete, get, local, manage, manifests, reconcile, restore
 from captfctl.cli.kubernetes_flags import KubernetesCommand
 from captfctl.version import VERSION
 
@@ -40,6 +40,7 @@ def _root(
 
 app.command("reconcile")(reconcile.command)
 app.command("delete")(delete.command)
+app.command("restore")(restore.command)
 app.command("get")(get.command)
 app.command("approve")(approve.command)
 app.command("manage", cls=KubernetesCommand)(manage.command)

@@ -69,7 +69,7 @@ def show(listing: Listing, format_: Format, *, single: bool = False) -> None:
 
             text = to_yaml(_document(listing, single))
         case _:
-            text = _table(listing, wide=format_ is Format.WIDE)
+            text = plain_table(listing, wide=format_ is Format.WIDE)
     sys.stdout.write(text)
     sys.stdout.flush()
 
@@ -79,7 +79,8 @@ def _document(listing: Listing, single: bool) -> Any:
     return documents[0] if single and len(documents) == 1 else documents
 
 
-def _table(listing: Listing, *, wide: bool) -> str:
+def plain_table(listing: Listing, *, wide: bool = False) -> str:
+    """Columns under headings in capitals, nothing cut and nothing coloured."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text

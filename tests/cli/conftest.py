@@ -1,13 +1,16 @@
 """The command line in this process: what it prints and how it ends."""
 
+import io
 import signal
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from captfctl.cli import main
+from tests.cli.plane import Plane
 
 QUICKSTART = Path(__file__).parents[2] / "examples" / "quickstart"
 
@@ -58,3 +61,24 @@ def quickstart(tmp_path):
         return str(file)
 
     return write
+
+
+@pytest.fixture
+def plane(tmp_path: Path) -> Plane:
+    return Plane(tmp_path / "data")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def typed(monkeypatch) -> Callable[[str], None]:
+    """Somebody at a terminal who types this."""
+
+    def answer(text: str) -> None:
+        monkeypatch.setattr(sys, "stdin", Terminal(f"{text}\n"))
+        monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+
+    return answer

@@ -1,100 +1,21 @@
 """`captfctl delete`: what it says and asks before it deletes anything."""
 
-import io
 import json
-import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from captfctl.cli import confirm as confirming
 from captfctl.cli.deletion import show_previews
-from captfctl.clock import SystemClock
-from captfctl.cluster.door import Door
-from captfctl.embedded.plane import install
-from captfctl.embedded.store import EmbeddedStore
-from captfctl.model.owner import Owner
-from captfctl.model.resources import TERRAFORM_CLUSTERS
 from captfctl.reconcile.deletion_preview import Fate, Preview
-from tests.support.states import put_state
+from tests.cli.plane import Plane
 
 VPC = ("aws_vpc.main", "aws_subnet.a")
-
-
-def cluster(name: str, **spec: Any) -> dict[str, Any]:
-    return {
-        "apiVersion": TERRAFORM_CLUSTERS.api_version,
-        "kind": TERRAFORM_CLUSTERS.kind,
-        "metadata": {"name": name},
-        "spec": {
-            "source": {"image": "registry.example.com/a:v1"},
-            "identityRef": {"name": "cloud"},
-            **spec,
-        },
-    }
-
-
-class Plane:
-    """A control plane that is stopped, with a TerraformCluster in it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        with self.door() as door:
-            install(door)
-
-    def door(self) -> "Opened":
-        return Opened(self.folder / "store")
-
-    def add(self, name: str, *resources: str, **spec: Any) -> None:
-        with self.door() as door:
-            made = door.create(TERRAFORM_CLUSTERS.untyped(), cluster(name, **spec), "default")
-            owner = Owner(TERRAFORM_CLUSTERS.kind, "default", name, made["metadata"]["uid"])
-            if resources:
-                put_state(door, owner, 1, resources)
-
-    def is_there(self, name: str) -> bool:
-        with self.door() as door:
-            found = door.list(TERRAFORM_CLUSTERS, "default").items
-        return any(one.metadata.name == name and not one.deleting for one in found)
-
-
-class Opened:
-    def __init__(self, store: Path) -> None:
-        self._store = EmbeddedStore.open(store, SystemClock())
-
-    def __enter__(self) -> Door:
-        return self._store.door()
-
-    def __exit__(self, *_: object) -> None:
-        self._store.close()
-
-
-@pytest.fixture
-def plane(tmp_path: Path) -> Plane:
-    return Plane(tmp_path / "data")
 
 
 @pytest.fixture
 def delete(captfctl, plane: Plane) -> Callable[..., Any]:
     return lambda *arguments: captfctl("delete", *arguments, "--data", str(plane.folder))
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.fixture
-def typed(monkeypatch) -> Iterator[Callable[[str], None]]:
-    """Somebody at a terminal who types this."""
-
-    def answer(text: str) -> None:
-        monkeypatch.setattr(confirming.sys, "stdin", Terminal(f"{text}\n"))
-        monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-
-    yield answer
 
 
 def test_without_a_terminal_nothing_is_deleted_unasked(delete, plane: Plane):

@@ -1,0 +1,383 @@
+"""Asking for a restore: what there is to restore, and whether it may be asked for
+(state.md: Asking for a restore).
+
+A restore itself is made by the controller, which the annotation on the object tells of it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cached_property
+from typing import Any
+
+from captfctl.cluster.door import Door
+from captfctl.errors import CaptfError
+from captfctl.model import keys
+from captfctl.model.conditions import FALSE, Type, find
+from captfctl.model.kinds import Kind
+from captfctl.model.ops import Op
+from captfctl.model.owner import Owner
+from captfctl.model.resources import SECRETS
+from captfctl.model.terraform import DeletionPolicy, TerraformObject
+from captfctl.reconcile.cache import DoorCache
+from captfctl.reconcile.held import held_by_state
+from captfctl.reconcile.kinds import RULES, KindRules, owner_of, paused_by
+from captfctl.terraform.contract.effective import Flags
+from captfctl.terraform.state.backups import (
+    BackupSet,
+    Damage,
+    newest_complete,
+    parse_serial,
+    read_backup,
+    read_backups,
+)
+from captfctl.terraform.state.contents import Contents, addresses_in, read_contents
+from captfctl.terraform.state.lock import LockHolder, StateLock, read_lock
+from captfctl.terraform.state.reader import Unreadable
+
+_SHOWN = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """Which backup; `serial` None: the newest complete one."""
+
+    serial: int | None
+    allow_lineage_change: bool = False
+    replace: bool = False
+
+
+class Rule(IntEnum):
+    """What a restore is checked for, in the order of the checks; the numbers stay the same from
+    release to release (state.md: Asking for a restore)."""
+
+    NOT_FOUND = 2
+    NO_BACKUP = 3
+    DAMAGED = 4
+    KEPT_BY_ANOTHER = 5
+    RETAINS = 6
+    DELETING = 7
+    TRIED = 8
+    ANOTHER_REQUEST = 9
+    PAUSED = 10
+    OTHER_LINEAGE = 11
+    NOTHING_TO_RESTORE = 12
+    UNCONFIRMED = 13
+    NOT_WRITTEN = 14
+
+
+class Refused(CaptfError):
+    """The restore is not asked for, and nothing was written."""
+
+    code = "Refused"
+
+    def __init__(self, rule: Rule, what: str, *, why: str = "", do: str = "") -> None:
+        super().__init__(what, why=why, do=do)
+        self.rule = rule
+
+
+@dataclass(frozen=True, slots=True)
+class AlreadyRequested:
+    """The very backup is asked for already."""
+
+    serial: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """A backup that was read. `damage` is empty for one that can be restored; `addresses` are of
+    the resources in it."""
+
+    backup: BackupSet
+    damage: str
+    addresses: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """What may be asked for. `forgets` are the resources that nothing manages any more afterwards,
+    `returns` those that only the backup has; both None where there is no state to compare with."""
+
+    loaded: Loaded
+    forgets: tuple[str, ...] | None
+    returns: tuple[str, ...] | None
+    warnings: tuple[str, ...]
+
+    @property
+    def patch(self) -> dict[str, Any]:
+        """What asking for it writes."""
+        return patch_of(str(self.loaded.backup.serial))
+
+
+def patch_of(value: str | None) -> dict[str, Any]:
+    """The merge patch that asks for a serial; None takes the request back."""
+    return {"metadata": {"annotations": {keys.RESTORE_STATE: value}}}
+
+
+class Situation:
+    """What a restore of one object depends on. What only some questions need is read when they are
+    asked."""
+
+    def __init__(self, door: Door, kind: Kind, key: tuple[str, str]) -> None:
+        """Raises `NotFound` when the object does not exist."""
+        namespace, name = key
+        self._door = door
+        self.kind = kind
+        self.obj: TerraformObject = door.get(RULES[kind.name].resource, name, namespace)
+        self._rules: KindRules = RULES[kind.name](self.obj, DoorCache(door))
+        self.owner: Owner = owner_of(self._rules)
+        self.backups = read_backups(door, self.owner)
+
+    @cached_property
+    def live(self) -> Contents | Unreadable:
+        """The state that is there."""
+        return read_contents(self._door, self.owner)
+
+    @cached_property
+    def held(self) -> bool:
+        """Whether a deletion would wait because of the state."""
+        return bool(held_by_state(self._door, self.obj, self.owner, self.live))
+
+    @cached_property
+    def lock(self) -> StateLock:
+        """The lock of the state."""
+        return read_lock(self._door, self.owner)
+
+    @cached_property
+    def kept_by(self) -> str:
+        """The UID of an earlier object that kept Secrets of these names; empty when none did."""
+        labels = f"{self.owner.selector},{keys.RETAINED_FROM_UID}"
+        listed = self._door.list(SECRETS.metadata_only(), self.owner.namespace, labels=labels)
+        uids = {one.metadata.labels[keys.RETAINED_FROM_UID] for one in listed.items}
+        return min(uids - {self.owner.uid}, default="")
+
+    @property
+    def pending(self) -> str:
+        """What is asked for, as written; empty for nothing."""
+        return self.obj.metadata.annotations.get(keys.RESTORE_STATE, "")
+
+    @property
+    def running_restore(self) -> str:
+        """The Job that restores; empty when none does."""
+        active = self.obj.status.active_job
+        return active.name if active is not None and active.operation is Op.RESTORE else ""
+
+    @property
+    def paused(self) -> str:
+        """What pauses the object; empty when nothing does."""
+        return paused_by(self._rules)
+
+    @property
+    def retains(self) -> bool:
+        """Whether its deletion keeps the infrastructure."""
+        return self._rules.config(Flags()).deletion_policy is DeletionPolicy.RETAIN
+
+    @property
+    def mutable(self) -> bool:
+        """Whether its inputs are applied to what is there."""
+        return self._rules.mutable
+
+    def load(self, backup: BackupSet) -> Loaded:
+        """Read one backup, and whether it is intact."""
+        found = read_backup(self._door, self.owner, backup)
+        if isinstance(found, Damage):
+            return Loaded(backup=backup, damage=found.why)
+        return Loaded(backup=backup, damage="", addresses=addresses_in(found.text))
+
+    def forgotten(self, loaded: Loaded) -> tuple[str, ...] | None:
+        """The resources of the state that are not in the backup; None: there is no state."""
+        if isinstance(self.live, Unreadable) or loaded.damage:
+            return None
+        there = frozenset(loaded.addresses)
+        return tuple(address for address in self.live.addresses if address not in there)
+
+    def returned(self, loaded: Loaded) -> tuple[str, ...] | None:
+        """The resources of the backup that are not in the state; None: there is no state."""
+        if isinstance(self.live, Unreadable) or loaded.damage:
+            return None
+        there = frozenset(self.live.addresses)
+        return tuple(address for address in loaded.addresses if address not in there)
+
+
+def check(now: Situation, wish: Wish) -> AlreadyRequested | Proposal:
+    """What may be asked for. Raises `Refused` for the first check that fails."""
+    backup = _chosen(now.backups, wish.serial)
+    loaded = now.load(backup)
+    if loaded.damage:
+        raise Refused(
+            Rule.DAMAGED,
+            f"the backup {backup.name} is damaged",
+            why=loaded.damage,
+            do="choose another one of --list, or put its Secrets back from a copy of yours",
+        )
+    _check_object(now, backup)
+    if now.pending and parse_serial(now.pending) == backup.serial:
+        return AlreadyRequested(backup.serial)
+    _check_request(now, backup, wish)
+    return Proposal(
+        loaded=loaded,
+        forgets=now.forgotten(loaded),
+        returns=now.returned(loaded),
+        warnings=tuple(_warnings(now, loaded)),
+    )
+
+
+def _chosen(backups: tuple[BackupSet, ...], serial: int | None) -> BackupSet:
+    found = newest_complete(backups, serial)
+    if found is not None:
+        return found
+    which = f" of serial {serial}" if serial is not None else ""
+    broken = [one for one in backups if serial in (None, one.serial)]
+    if broken:
+        raise Refused(
+            Rule.NO_BACKUP,
+            f"no backup{which} is complete",
+            why="; ".join(f"{one.name}: {one.defect}" for one in broken),
+            do="--list shows what there is",
+        )
+    there = dict.fromkeys(str(one.serial) for one in backups if one.complete)
+    raise Refused(
+        Rule.NO_BACKUP,
+        f"there is no backup{which}",
+        why=f"there are complete ones of serial {', '.join(there)}" if there else "",
+        do="--list shows what there is" if backups else "",
+    )
+
+
+def _check_object(now: Situation, backup: BackupSet) -> None:
+    if now.kept_by:
+        raise Refused(
+            Rule.KEPT_BY_ANOTHER,
+            "Secrets of this object's names were kept by an earlier object",
+            why=f"they carry its UID {now.kept_by}",
+            do="set spec.adoptRetainedState to take them over, or delete them; then ask again",
+        )
+    if now.obj.deleting and now.retains:
+        raise Refused(
+            Rule.RETAINS,
+            "the object is being deleted with deletionPolicy Retain: its state is kept as it is",
+            do="set spec.deletionPolicy to Destroy if the infrastructure is to be destroyed",
+        )
+    if now.obj.deleting and not now.held:
+        raise Refused(
+            Rule.DELETING,
+            "the object is being deleted, and its state does not hold that up",
+            why="the controller would ignore the request",
+        )
+    if now.obj.status.last_restored_serial == backup.serial:
+        raise Refused(
+            Rule.TRIED,
+            f"serial {backup.serial} was restored or tried already, and is not tried twice",
+            do="take the request back with --cancel, wait until status.lastRestoredSerial is gone, "
+            "and ask again; or choose another serial",
+        )
+
+
+def _check_request(now: Situation, backup: BackupSet, wish: Wish) -> None:
+    if now.pending and not wish.replace:
+        raise Refused(
+            Rule.ANOTHER_REQUEST,
+            f"a restore of serial {now.pending[:_SHOWN]} is asked for already",
+            do="--replace asks for this one instead, --cancel takes the other back",
+        )
+    if now.paused:
+        why = f"no restore starts while {now.paused}"
+        raise Refused(Rule.PAUSED, "the object is paused", why=why, do="end the pause first")
+    if isinstance(now.live, Unreadable):
+        return
+    state = now.live.state
+    if state.lineage != backup.lineage and not wish.allow_lineage_change:
+        raise Refused(
+            Rule.OTHER_LINEAGE,
+            "the backup and the state are not of one history",
+            why=f"the lineage of the backup is {backup.lineage}, that of the state {state.lineage}",
+            do="add --allow-lineage-change if the backup is the right one all the same",
+        )
+    if state.digest == backup.digest:
+        raise Refused(
+            Rule.NOTHING_TO_RESTORE,
+            "the state is this very backup: there is nothing to restore",
+            do="--list shows the earlier ones",
+        )
+
+
+def _warnings(now: Situation, loaded: Loaded) -> Iterator[str]:
+    """What a person should know, and what does not stand in the way."""
+    backup, obj = loaded.backup, now.obj
+    same = [one for one in now.backups if one.complete and one.serial == backup.serial]
+    if len(same) > 1:
+        yield f"{len(same)} complete backups have serial {backup.serial}; this is the newest"
+    if obj.status.active_job is not None:
+        yield f"Job {obj.status.active_job.name} runs: the restore waits for it"
+    elif now.lock.holder is LockHolder.FOREIGN:
+        yield now.lock.message
+    for kind in _NEEDED:
+        condition = find(obj.status.conditions, kind)
+        if condition is not None and condition.status == FALSE:
+            yield f"no Job can start yet: {kind} is False, {condition.reason}: {condition.message}"
+    if isinstance(now.live, Contents):
+        state = now.live.state
+        if state.serial > backup.serial:
+            yield (
+                f"the state is at serial {state.serial} with {len(now.live.addresses)} resources, "
+                f"the backup at {backup.serial} with {len(loaded.addresses)}: whatever was created "
+                "after it goes on, and nothing manages it"
+            )
+        if now.mutable and backup.inputs_hash and backup.inputs_hash != state.inputs_hash:
+            yield "the backup is of other inputs than the state: an apply follows the restore"
+    if not backup.inputs_hash:
+        yield (
+            "the backup does not tell which inputs were applied: an apply follows the restore"
+            if now.mutable
+            else "the backup does not tell which inputs were applied: a machine is held after it"
+        )
+
+
+_NEEDED = (Type.IDENTITY_ALLOWED, Type.CREDENTIALS_MIRRORED, Type.RUNNER_RBAC_READY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """One backup of the list. `forgets` None: there is no state to compare with. `marks` in words:
+    what it is to the object now."""
+
+    loaded: Loaded
+    forgets: int | None
+    current: bool
+    marks: tuple[str, ...]
+
+
+def list_backups(now: Situation) -> list[Listed]:
+    """Every backup, newest first, each read and compared with the state."""
+    return [_listed(now, now.load(backup)) for backup in now.backups]
+
+
+def _listed(now: Situation, loaded: Loaded) -> Listed:
+    forgotten = now.forgotten(loaded)
+    backup, live = loaded.backup, now.live
+    current = isinstance(live, Contents) and live.state.digest == backup.digest
+    return Listed(
+        loaded=loaded,
+        forgets=None if forgotten is None else len(forgotten),
+        current=current,
+        marks=tuple(_marks(now, loaded, current=current)),
+    )
+
+
+def _marks(now: Situation, loaded: Loaded, *, current: bool) -> Iterator[str]:
+    backup, live = loaded.backup, now.live
+    if current:
+        yield "current"
+    if isinstance(live, Contents):
+        if live.state.serial == backup.serial and not current:
+            yield "the state has its serial and another content"
+        if live.state.lineage != backup.lineage:
+            yield "other lineage"
+    if parse_serial(now.pending) == backup.serial:
+        yield "requested"
+    if now.obj.status.last_restored_serial == backup.serial:
+        yield "restored or tried last"
+    if backup.defect:
+        yield f"incomplete: {backup.defect}"
+    elif loaded.damage:
+        yield f"damaged: {loaded.damage}"
