@@ -123,8 +123,8 @@ def _notes(found: Evidence) -> Iterator[Text]:
         yield Text(f"It deletes or replaces {what}.", style="bold red")
     yield Text(_BINDS.get(spec.reason, _BINDS_PLAN))
     if found.job:
-        log = f"kubectl logs job/{found.job} -n {found.plan.metadata.namespace}"
-        yield Text(f"The whole plan is in the log of its Job: {log}")
+        yield Text("The whole plan is in the log of the Job that made it:")
+        yield Text(f"  kubectl logs job/{found.job} -n {found.plan.metadata.namespace}")
 
 
 def document_of(found: Evidence, warnings: list[str]) -> Document:

@@ -21,6 +21,8 @@ IMAGE = "registry.example.com/quickstart/cluster:v1"
 QUICK_IMAGE = "registry.example.com/quick/cluster:v1"
 """The same with a runtime that does nothing but keep its state: for many objects at once."""
 
+APPROVALS_IMAGE = "registry.example.com/approvals/cluster:v1"
+
 QUICKSTART = ROOT / "examples" / "quickstart" / "module"
 QUICK_RUNTIME = ROOT / "tests" / "tools" / "quick_runtime.py"
 QUICK_MODULE = ROOT / "tests" / "tools" / "quick_module"
@@ -68,6 +70,7 @@ class Site(ABC):
         folder.mkdir(parents=True, exist_ok=True)
         self.images.write_text("")
         self.add_image(IMAGE, module=QUICKSTART)
+        self.add_image(APPROVALS_IMAGE, module=ROOT / "examples" / "approvals" / "module")
         self.add_image(QUICK_IMAGE, module=QUICK_MODULE, runtime=QUICK_RUNTIME)
 
     def fresh_name(self, name: str) -> str:

@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import subprocess
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +18,7 @@ from captfctl.install.workload import InstallOptions, manager_user
 from captfctl.model.resource import Document
 from captfctl.model.resources import TERRAFORM_CLUSTERS, TERRAFORM_PLANS
 from tests.controlplane.processes import ControlPlane, running
-from tests.e2e.site import eventually, kubectl
+from tests.e2e.site import CAPTFCTL, eventually, kubectl
 from tests.support.plan_admission import (
     ALICE,
     BOB,
@@ -44,7 +45,7 @@ class Users:
     approve."""
 
     def __init__(self, plane: ControlPlane, folder: Path) -> None:
-        self._plane, self._folder = plane, folder
+        self.plane, self._folder = plane, folder
         self._doors: dict[str, LiveDoor] = {}
 
     def __getitem__(self, user: str) -> LiveDoor:
@@ -54,12 +55,16 @@ class Users:
         name = manager_user(OPTIONS) if user == MANAGER else user
         found = self._doors.get(f"{name} {groups}")
         if found is None:
-            config = msgspec.yaml.decode(self._plane.kubeconfig.read_bytes())
-            config["users"][0]["user"] |= {"as": name, "as-groups": list(groups)}
-            path = self._folder / f"{len(self._doors)}.kubeconfig"
-            path.write_bytes(msgspec.json.encode(config))
+            path = self.kubeconfig(name, *groups)
             found = self._doors[f"{name} {groups}"] = LiveDoor.from_kubeconfig(path)
         return found
+
+    def kubeconfig(self, user: str, *groups: str) -> Path:
+        config = msgspec.yaml.decode(self.plane.kubeconfig.read_bytes())
+        config["users"][0]["user"] |= {"as": user, "as-groups": list(groups)}
+        path = self._folder / f"{uuid.uuid4().hex}.kubeconfig"
+        path.write_bytes(msgspec.json.encode(config))
+        return path
 
     def close(self) -> None:
         for door in self._doors.values():
@@ -175,3 +180,39 @@ def test_the_approvers_role_is_enough_to_approve_and_for_nothing_else(users: Use
         bob.patch(PLANS, name, "default", {"status": {"phase": "Applied"}}, subresource="status")
     with pytest.raises(Forbidden):
         bob.list(TERRAFORM_CLUSTERS, "default")
+
+
+def approve(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [CAPTFCTL, "approve", "-n", "default", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_the_command_approves_as_the_user_of_the_kubeconfig_who_may_do_nothing_else(users: Users):
+    name = stored(users, Patched(by="", patch={}))
+    config = f"--kubeconfig={users.kubeconfig(BOB)}"
+
+    as_alice = approve(name, "--yes", f"--by={ALICE}", config)
+    done = approve(name, "--yes", config)
+    again = approve(name, config)
+
+    assert (as_alice.returncode, done.returncode, again.returncode) == (1, 0, 0)
+    assert f"you are {BOB}, so you cannot approve as {ALICE}" in as_alice.stderr
+    assert "you may not read the TerraformCluster" in done.stdout
+    assert f"terraformplan/{name} approved by {BOB}" in done.stdout
+    assert users[ALICE].get(TERRAFORM_PLANS, name, "default").spec.approved_by == BOB
+
+
+def test_the_command_tells_who_may_not_approve_what_is_missing(users: Users):
+    role = ["create", "clusterrole", "reader", "--verb=get,list"]
+    kubectl(users.plane.kubeconfig, *role, f"--resource={TERRAFORM_PLANS.name}")
+    binding = ["create", "clusterrolebinding", "carol", "--clusterrole=reader", "--user=carol"]
+    kubectl(users.plane.kubeconfig, *binding)
+    name = stored(users, Patched(by="", patch={}))
+
+    config, told = f"--kubeconfig={users.kubeconfig('carol')}", [""]
+
+    def refused() -> bool:
+        told[0] = approve(name, "--yes", config).stderr
+        return "captf-plan-approver-role" in told[0]
+
+    eventually(refused, lambda: f"the role that is missing is named: {told[0]}", 20)
