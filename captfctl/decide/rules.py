@@ -97,8 +97,6 @@ def _gated_apply(inp: DecideInput, reason: Reason) -> Decision:
         and plan.inputs_hash == current
     )
     if plan is None or not ours:
-        if not inp.plans:
-            return _wait_for_plan(Reason.PLAN_AWAITING_APPROVAL, "")
         return replace(job(inp, Op.PLAN, reason), plan_flow=True)
     if not plan.approved:
         return _wait_for_plan(Reason.PLAN_AWAITING_APPROVAL, plan.name)
@@ -127,7 +125,8 @@ def _approved_retry(inp: DecideInput, reason: Reason) -> Decision:
         # A blocked apply that left no plan to approve is tried again after a while.
         remaining = inp.jobs.blocked_at + RETRY_MAX - inp.now
         if remaining.total_seconds() > 0:
-            return _wait(Reason.DESTRUCTIVE_PLAN_BLOCKED, duration.of(remaining))
+            waits = _wait(Reason.DESTRUCTIVE_PLAN_BLOCKED, duration.of(remaining))
+            return replace(waits, waiting=waits.reason)
     return job(inp, Op.APPLY, reason)
 
 

@@ -79,6 +79,19 @@ _BACKOFFS = {
 }
 
 
+_OF_SCHEDULE = (
+    Reason.REFRESH_AFTER_APPLY,
+    Reason.MEMBERSHIP_CONVERGING,
+    Reason.HEALTH_PENDING,
+    Reason.MEMBERSHIP_REFRESH_DUE,
+    Reason.HEALTH_CHECK_DUE,
+    Reason.DRIFT_DUE,
+)
+_SCHEDULED = frozenset(
+    {Reason.UP_TO_DATE, *_OF_SCHEDULE, *(reason.backoff() for reason in _OF_SCHEDULE)}
+)
+
+
 class State(msgspec.Struct, frozen=True, kw_only=True):
     """The object's Terraform state as read in this pass."""
 
@@ -171,8 +184,6 @@ class DecideInput(msgspec.Struct, frozen=True, kw_only=True):
     manual_apply: bool = False
     """Cluster with `applyPolicy: Manual`."""
     plan: PlanView | None = None
-    plans: bool = True
-    """Whether a plan can be made for approval; else what needs one waits."""
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
@@ -193,9 +204,14 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     plan_flow: bool = False
     """True for every decision of the Manual flow: plan Job, wait, approved apply, their backoff."""
     waiting: Reason | None = None
-    """`PLAN_AWAITING_APPROVAL` or `DESTRUCTIVE_PLAN_BLOCKED` while a plan waits for a person, also
-    when a scheduled refresh or drift Job runs meanwhile
-    (decision.md: Manual and guarded applies)."""
+    """`PLAN_AWAITING_APPROVAL` or `DESTRUCTIVE_PLAN_BLOCKED` while what has to be applied waits for
+    a person, also when a scheduled refresh or drift Job runs meanwhile. Without a `plan` there is
+    nothing to approve (decision.md: Manual and guarded applies)."""
+
+    @property
+    def applies_nothing(self) -> bool:
+        """Whether nothing has to be applied, now or later."""
+        return self.waiting is None and self.reason in _SCHEDULED
 
     @property
     def requeue_seconds(self) -> float:

@@ -125,6 +125,18 @@ MANAGER = (
     ),
     Permission(
         INFRASTRUCTURE,
+        PLANS,
+        ("create", "delete", "get", "list", "patch", "watch"),
+        "changes that wait for an approval",
+    ),
+    Permission(
+        INFRASTRUCTURE,
+        tuple(f"{kind}/status" for kind in PLANS),
+        ("patch",),
+        "how far such a change has come",
+    ),
+    Permission(
+        INFRASTRUCTURE,
         IDENTITIES,
         ("get", "list", "patch", "watch"),
         "credentials of the runs, and the finalizer that keeps them while they are used",

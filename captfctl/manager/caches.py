@@ -17,6 +17,7 @@ from captfctl.model.identity import TerraformClusterIdentity
 from captfctl.model.kinds import CLUSTER, MACHINE, MACHINE_POOL
 from captfctl.model.meta import ApiObject, PartialObject
 from captfctl.model.owner import Owner
+from captfctl.model.plan import TerraformPlan
 from captfctl.model.resource import Resource
 from captfctl.model.resources import (
     CLUSTERS,
@@ -33,6 +34,7 @@ from captfctl.model.resources import (
     TERRAFORM_MACHINE_POOLS,
     TERRAFORM_MACHINE_TEMPLATES,
     TERRAFORM_MACHINES,
+    TERRAFORM_PLANS,
 )
 from captfctl.model.subject import Subject
 from captfctl.model.terraform import (
@@ -41,7 +43,7 @@ from captfctl.model.terraform import (
     TerraformCluster,
     TerraformObject,
 )
-from captfctl.reconcile.cache import copied_identity, users_of_copy
+from captfctl.reconcile.cache import copied_identity, target_of, users_of_copy
 from captfctl.runs.jobs import is_finished
 from captfctl.runs.reader import Key, slim
 from captfctl.settings import ManagerSettings
@@ -57,6 +59,7 @@ BY_STATE = "state"
 BY_COPY = "copy"
 BY_LOCAL_SECRET = "local-secret"
 BY_USER = "user"
+BY_TARGET = "target"
 
 _MANAGED = f"{keys.MANAGED}={keys.TRUE}"
 # Backups are read when one is taken or restored; several of each object need not be in memory.
@@ -145,6 +148,17 @@ def _variables_index(obj: TerraformObject) -> Iterable[str]:
     return found
 
 
+def _target_index(plan: TerraformPlan) -> Iterable[str]:
+    kind, name = target_of(plan)
+    return (f"{plan.metadata.namespace}/{kind}/{name}",)
+
+
+def _without_resources(plan: TerraformPlan) -> TerraformPlan:
+    """The plan with what passes read of it: the addresses are most of it."""
+    plan.spec.summary.resources = []
+    return plan
+
+
 T = TypeVar("T")
 
 
@@ -177,6 +191,9 @@ class Caches:
             SECRETS.metadata_only(),
             labels=_MANAGED_SECRETS,
             indexes={BY_STATE: _state_index, BY_COPY: _copy_index, BY_USER: users_of_copy},
+        )
+        self.plans = self._informer(
+            TERRAFORM_PLANS, indexes={BY_TARGET: _target_index}, slim=_without_resources
         )
         # Chunks by their names and labels alone: they would be no whole state.
         self.stray_chunks = self._informer(
@@ -367,6 +384,10 @@ class InformerReader:
     def labelled_clusters(self, namespace: str, cluster: str) -> Sequence[TerraformCluster]:
         value = f"{namespace}/{names.label_value(cluster)}"
         return self._caches.clusters.by_index(BY_CLUSTER, value)
+
+    def plans(self, owner: Owner) -> Sequence[TerraformPlan]:
+        value = f"{owner.namespace}/{owner.kind}/{owner.name}"
+        return self._caches.plans.by_index(BY_TARGET, value)
 
     def service_account(self, namespace: str, name: str) -> ServiceAccount | None:
         return self._caches.service_accounts.get(namespace, name)

@@ -142,6 +142,14 @@ class PrometheusMetrics:
         self._restores = counter(
             "captf_state_restores", "Restores of states that were asked for.", "kind", "result"
         )
+        self._plans = counter(
+            "captf_plan_approvals", "Plans made, approved and ended.", "kind", "result"
+        )
+        self._consumed = counter(
+            "captf_destructive_plan_approvals_consumed",
+            "Approved plans applied that delete or replace.",
+            "kind",
+        )
         self._hashes = counter(
             "captf_inputs_hash_changes", "Applies and plans started for changed inputs.", "kind"
         )
@@ -208,6 +216,11 @@ class PrometheusMetrics:
 
     def remediation(self, action: str) -> None:
         self._remediations.labels(action).inc()
+
+    def plan_moved(self, kind: str, result: str, *, destructive: bool) -> None:
+        self._plans.labels(kind, result).inc()
+        if destructive and result == "applied":
+            self._consumed.labels(kind).inc()
 
     def force_unlocked(self, kind: str) -> None:
         self._unlocks.labels(kind).inc()

@@ -20,8 +20,10 @@ from captfctl.model.identity import TerraformClusterIdentity
 from captfctl.model.kinds import INFRASTRUCTURE, KINDS, Kind
 from captfctl.model.meta import ApiObject
 from captfctl.model.ops import MUTATING
+from captfctl.model.plan import TerraformPlan
 from captfctl.model.reasons import WaitReason
 from captfctl.model.terraform import TerraformCluster, TerraformObject
+from captfctl.reconcile.cache import target_of
 from captfctl.runs.jobs import is_bookkept, is_finished, operation_of
 from captfctl.runs.slots import Slots
 
@@ -52,6 +54,7 @@ def connect(caches: Caches, kind: Kind, queue: WorkQueue[Key]) -> None:
     _any_change(
         caches.secrets, wakes(lambda secret: _secret_users(kind, own, secret)), mirrors=False
     )
+    _any_change(caches.plans, wakes(lambda plan: _planned(kind, plan)))
     _when_credentials_change(caches, kind, wake)
     caches.namespaces.add_handler(
         Handler(
@@ -297,6 +300,11 @@ def _controlled(kind: Kind, job: Job) -> list[Key]:
     if owner is None or owner.kind != kind.name:
         return []
     return [(job.metadata.namespace, owner.name)]
+
+
+def _planned(kind: Kind, plan: TerraformPlan) -> list[Key]:
+    wanted, name = target_of(plan)
+    return [(plan.metadata.namespace, name)] if wanted == kind.name else []
 
 
 _STATES = frozenset({keys.TFSTATE, keys.UNSAVED_STATE})

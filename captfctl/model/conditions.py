@@ -126,9 +126,13 @@ class Conditions:
         """In a fixed order: ours as declared, then any other by name."""
         return sorted(self._by_type.values(), key=_place)
 
-    def summarize_ready(self, provisioned: bool) -> None:
-        """Set `Ready` from the others."""
+    def summarize_ready(self, provisioned: bool, *, with_apply: bool = False) -> None:
+        """Set `Ready` from the others. `with_apply`: what is provisioned is not ready either while
+        a change of it fails or is blocked; one that waits changes nothing."""
         false, unknown = [], []
+        apply = self._by_type.get(Type.APPLY_JOB_SUCCEEDED)
+        if provisioned and with_apply and apply is not None and apply.status == FALSE:
+            false.append(f"* {apply.type}: {apply.message or apply.reason}")
         for kind in AFTER_PROVISIONED if provisioned else BEFORE_PROVISIONED:
             found = self._by_type.get(kind)
             bad = TRUE if kind in NEGATIVE else FALSE

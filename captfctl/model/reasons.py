@@ -330,15 +330,14 @@ class ApplyJobSucceeded(
         "Publish an image that keeps the contract for images.")
     DESTRUCTIVE_PLAN_BLOCKED = _Row(FALSE, "DestructivePlanBlocked", PERSON,
         "The run stopped before a plan that deletes or replaces something; nothing was applied.",
-        "Change the inputs so that nothing is deleted or replaced, or apply by hand.",
+        "Approve the plan that the message names, or change the inputs.",
         event=EventReason.DESTRUCTIVE_PLAN_BLOCKED)
     PLAN_AWAITING_APPROVAL = _Row(UNKNOWN, "PlanAwaitingApproval", PERSON,
-        "spec.applyPolicy is Manual and changed inputs wait for an approval.",
-        "Set spec.applyPolicy to Automatic.", warning=False)
+        "spec.applyPolicy is Manual and a plan waits for an approval.",
+        "Read the plan, then run the command that the message ends with.", warning=False)
     PLAN_CHANGED = _Row(UNKNOWN, "PlanChanged", PERSON,
-        "The plan is not the approved one any more; nothing was applied.",
-        "Set spec.applyPolicy to Automatic; this release makes no plans to approve.",
-        warning=False)
+        "What would be done is not what was approved any more; nothing was applied.",
+        "Read the plan that took its place, and approve that one.", warning=False)
     IDENTITY_NOT_ALLOWED = _Row(FALSE, "IdentityNotAllowed", PERSON,
         "The destroy needs credentials that the identity does not grant.",
         "Restore the access, or set spec.deletionPolicy to Retain.")

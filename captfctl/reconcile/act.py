@@ -259,6 +259,8 @@ def _report_start(p: Pass, decided: Decided, rendered: Rendered) -> None:
     decision, known = decided.decision, decided.known
     run, job = rendered.run, rendered.run.name
     text = f"{run.op} attempt {run.attempt} with image {run.image}: {explain(decision)}"
+    if run.approval_hash and known.inputs.guard is not None and known.inputs.guard.unheld:
+        text += f"; it stops before it deletes or replaces, since {known.inputs.guard.unheld}"
     if wanted := rendered.images.instead_of:
         text += f"; a fallback: image {wanted} cannot be pulled"
     p.record(EventReason.JOB_CREATED.says(text, job=job))
@@ -272,7 +274,7 @@ def _report_start(p: Pass, decided: Decided, rendered: Rendered) -> None:
         text = f"image {run.image} runs by its tag: no digest of it is recorded"
         p.record(EventReason.DIGEST_UNKNOWN.says(text, job=job))
     _report_mismatch(p, rendered, decided.state, job)
-    if decision.reason is Reason.INPUTS_CHANGED and not decision.plan:
+    if decision.reason is Reason.INPUTS_CHANGED and not (decision.plan or decision.expect_plan):
         p.env.metrics.inputs_changed(p.kind)
         text = f"the inputs changed to {known.inputs.hash}"
         p.record(EventReason.INPUTS_CHANGED.says(text, job=job))

@@ -34,6 +34,7 @@ def keep(p: Pass, found: Found) -> Known:
         books=books,
         records=books.records,
         identity=found.identity,
+        plans=found.plans,
         inputs_bytes=_size(found.records),
     )
 
@@ -67,6 +68,9 @@ def _given(p: Pass, found: Found) -> BooksInput:
         paused=p.paused,
         lock=found.lock,
         inputs_key=p.rules.counted_by,
+        plans=found.plans,
+        plans_kept=p.rules.keeps_plans,
+        manual=p.config.manual_apply,
         unsaved_shown=p.env.cache.secret(p.owner.namespace, wire.kept_secret(p.owner.suffix))
         is not None,
     )

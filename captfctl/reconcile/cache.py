@@ -14,6 +14,7 @@ from captfctl.model.core import Lease, RoleBinding, ServiceAccount
 from captfctl.model.identity import TerraformClusterIdentity
 from captfctl.model.meta import ApiObject, PartialObject
 from captfctl.model.owner import Owner
+from captfctl.model.plan import TerraformPlan
 from captfctl.model.resource import Resource
 from captfctl.model.resources import (
     CLUSTERS,
@@ -26,6 +27,7 @@ from captfctl.model.resources import (
     SERVICE_ACCOUNTS,
     TERRAFORM_CLUSTER_IDENTITIES,
     TERRAFORM_CLUSTERS,
+    TERRAFORM_PLANS,
 )
 from captfctl.model.terraform import TerraformCluster, TerraformObject
 from captfctl.runs.reader import DoorJobs, JobsReader
@@ -57,6 +59,10 @@ class CacheReader(JobsReader, Protocol):
 
     def labelled_clusters(self, namespace: str, cluster: str) -> Sequence[TerraformCluster]:
         """The `TerraformCluster` objects that carry the label of a Cluster."""
+        ...
+
+    def plans(self, owner: Owner) -> Sequence[TerraformPlan]:
+        """The plans of the object of that name; those of an earlier namesake may be among them."""
         ...
 
     def service_account(self, namespace: str, name: str) -> ServiceAccount | None:
@@ -131,6 +137,10 @@ class DoorCache(DoorJobs):
         found = find(self._source, ROLE_BINDINGS, namespace, name)
         return found if found and _managed(found.metadata.labels) else None
 
+    def plans(self, owner: Owner) -> Sequence[TerraformPlan]:
+        found = self._source.list(TERRAFORM_PLANS, owner.namespace).items
+        return [plan for plan in found if target_of(plan) == (owner.kind, owner.name)]
+
     def secret(self, namespace: str, name: str) -> PartialObject | None:
         found = find(self._source, SECRETS.metadata_only(), namespace, name)
         return found if found and _managed(found.metadata.labels) else None
@@ -160,6 +170,11 @@ class DoorCache(DoorJobs):
 
     def wrote(self, obj: TerraformObject) -> None:
         pass
+
+
+def target_of(plan: TerraformPlan) -> tuple[str, str]:
+    """Kind and name of the object that a plan is for."""
+    return plan.spec.target_ref.kind, plan.spec.target_ref.name
 
 
 def users_of_copy(secret: ApiObject) -> list[str]:

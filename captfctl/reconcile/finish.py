@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from captfctl.decide import Nanoseconds, constants
 from captfctl.model import keys
-from captfctl.model.conditions import ConditionValue, Type, cut
+from captfctl.model.conditions import TRUE, ConditionValue, Type, cut
 from captfctl.model.meta import whole_seconds
 from captfctl.model.ops import Op
 from captfctl.model.reasons import (
@@ -16,20 +16,22 @@ from captfctl.model.reasons import (
     Standing,
 )
 from captfctl.model.status import Answer
-from captfctl.reconcile import provisioning
+from captfctl.reconcile import plans, provisioning
 from captfctl.reconcile.context import Pass
 from captfctl.reconcile.known import Ended, Known
-from captfctl.terraform.books.apply_condition import of_seconds
+from captfctl.terraform.books.apply_condition import (
+    Saying,
+    carried_out,
+    deciding_run,
+    names_job,
+    of_seconds,
+)
 from captfctl.terraform.books.results import FinishedRun
 
 NO_REQUEUE = timedelta(0)
 _NOTHING_CONCLUDED = frozenset({constants.LAG_REQUEUE, constants.STUCK_JOB_REQUEUE})
 _ROUND_UP = timedelta(microseconds=999_999)
 _REQUEST_MAX = 64
-MANUAL_WAIT = (
-    "applyPolicy is Manual and this release cannot make plans to approve: what has to be applied "
-    "waits until applyPolicy is Automatic"
-)
 
 
 def finish(
@@ -67,14 +69,15 @@ def sum_up(p: Pass, known: Known, apply_condition: ConditionValue | None = None)
     shown = p.obj.status.active_job  # stays where the cache may be behind
     if not p.provisioned and (shown is None or shown.operation is not Op.APPLY):
         provisioning.none_running(p, known)
-    p.conditions.summarize_ready(p.provisioned)
+    p.rules.show_plan(known.plans.live.metadata.name if known.plans.live else "")
+    p.conditions.summarize_ready(p.provisioned, with_apply=p.rules.ready_with_apply)
 
 
 def last_apply_failed(known: Known) -> bool:
     """Whether an apply is due because the last one did not get through
     (reconcile.md: When the last apply counts as failed)."""
     newest = known.books.newest(Op.APPLY)
-    if known.records.marks.interrupted_apply:
+    if known.records.marks.interrupted_apply or known.records.marks.partial_exports:
         return True
     if newest is None or newest.ok:
         return False
@@ -103,27 +106,42 @@ def _apply_condition(p: Pass, known: Known) -> ConditionValue:
     ):
         # Its Job was deleted so that it does not hold a move.
         return ConditionValue.of(kept)
-    if _awaits_approval(p, known):
-        return ApplyJobSucceeded.PLAN_AWAITING_APPROVAL.says(MANUAL_WAIT)
+    wait = plans.wait(p, known)
+    if wait is not None:
+        return wait
     interrupted = known.records.marks.interrupted_apply
-    stops = " and will stop at a plan that deletes or replaces anything"
-    guard = "" if first_apply_unfinished(p, known) else stops
     newest = known.books.newest(Op.APPLY)
     if interrupted and not _answered(newest, interrupted):
         reason, how = _how_it_ended(p, newest, interrupted)
         due = "an apply of the current inputs is due"
-        return reason.says(f"Job {interrupted}: {how}; {due}{guard}")
+        return reason.says(f"Job {interrupted}: {how}; {due}{_stops(p, known)}")
+    if _withdrawn(p, known):
+        saying = Saying(p.owner, deleting=p.deleting, manual=p.config.manual_apply)
+        return carried_out(known.books.finished, kept, saying)
     return known.books.apply_condition
 
 
-def _awaits_approval(p: Pass, known: Known) -> bool:
-    """Where a pass decides nothing, as while a drift check runs, the wait found before goes on."""
-    if known.awaited is not None:
-        return bool(known.awaited)
+def _stops(p: Pass, known: Known) -> str:
+    """What an apply that is due will stop at."""
+    if first_apply_unfinished(p, known) or not (p.rules.kind.leads or known.inputs.guarded):
+        return ""
+    if p.config.manual_apply:
+        return " and waits for an approval"
+    return " and will stop at a plan that deletes or replaces anything"
+
+
+def _withdrawn(p: Pass, known: Known) -> bool:
+    """Whether the newest run stopped before what nobody wants any more. Where a pass decides
+    nothing, what was said before tells."""
+    run = deciding_run(known.books.finished)
+    if run is None or not run.stopped or p.deleting or plans.awaits_approval(known):
+        return False
+    if known.decision is not None:
+        return known.decision.applies_nothing
     before = next((c for c in p.before if c.type == Type.APPLY_JOB_SUCCEEDED), None)
-    waited = before is not None and before.reason == "PlanAwaitingApproval"
-    applied = any(run.op is Op.APPLY for run in known.books.unread)
-    return waited and p.config.manual_apply and not (applied or p.deleting)
+    if before is None or not run.bookkept:
+        return False
+    return before.status == TRUE and not names_job(before.message, run.name)
 
 
 def _how_it_ended(
@@ -168,8 +186,11 @@ def _inputs_value(p: Pass, known: Known) -> tuple[InputsApplied, str] | None:
             return None
         text = "the apply is over and the state was not read yet"
         return InputsApplied.INPUTS_UNAVAILABLE, text
-    if known.awaited or known.inputs.held:
-        return InputsApplied.AWAITING_APPROVAL, known.awaited or known.inputs.held
+    if known.inputs.held:
+        return InputsApplied.AWAITING_APPROVAL, known.inputs.held
+    if plans.awaits_approval(known) and known.plans.live is not None:
+        name = known.plans.live.metadata.name
+        return InputsApplied.AWAITING_APPROVAL, f"TerraformPlan {name} waits for an approval"
     hashed, current = known.state.inputs_hash, known.inputs.hash
     applied = bool(hashed) and (hashed == current or not p.rules.mutable)
     if known.inputs.values is None and not applied:

@@ -16,6 +16,7 @@ from captfctl.reconcile.identity import Identity
 from captfctl.terraform.books.bookkeeping import Bookkeeping
 from captfctl.terraform.contract.values import ContractInputs
 from captfctl.terraform.contract.variables import UserVariables
+from captfctl.terraform.plans.drafts import Plans
 from captfctl.terraform.state.lock import StateLock
 from captfctl.terraform.state.reader import State, Unreadable
 from captfctl.terraform.state.records import Records
@@ -24,11 +25,13 @@ from captfctl.terraform.state.records import Records
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
     """What the setup read. `jobs` are as cached; `lock` and `state` are there where they could be
-    read with the records. `identity` is that of the object's runs."""
+    read with the records. `identity` is that of the object's runs. `plans` are as cached; those
+    that the object contradicts as read live."""
 
     jobs: Sequence[Job]
     records: Records
     identity: Identity
+    plans: Plans = field(default_factory=Plans)
     lock: StateLock | None = None
     state: State | Unreadable | None = None
 
@@ -59,11 +62,26 @@ class StateView:
 
 
 @dataclass(frozen=True, slots=True)
+class Guard:
+    """A change that may replace everything (plans.md: Changed exports of a pool).
+
+    `approval_hash` is what its approval is bound to, `exports_hash` the hash of the exports that
+    its apply renders. `unheld` says why it cannot wait while other changes are applied; empty where
+    it can.
+    """
+
+    approval_hash: str
+    exports_hash: str
+    unheld: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Inputs:
     """What the object would be applied with now, or the gate that keeps it from being known.
 
-    `counted_hash` is what failures are counted by. `held` says what waits for an approval and is
-    not among the values; empty for nothing.
+    `counted_hash` is what failures are counted by. `guard` is set where applying these inputs may
+    replace what no other change may. `held` says what of it waits for an approval and is not among
+    the values; empty for nothing.
     """
 
     gate: ConditionValue | None = None
@@ -71,7 +89,13 @@ class Inputs:
     variables: UserVariables = field(default_factory=dict)
     hash: str = ""
     counted_hash: str = ""
+    guard: Guard | None = None
     held: str = ""
+
+    @property
+    def guarded(self) -> bool:
+        """Whether an apply of the values stops at a plan that deletes or replaces."""
+        return self.guard is not None and not self.held
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,9 +103,9 @@ class Known:
     """What a pass knows once its Jobs are read.
 
     `state` None: it was not read in this pass. `records` are as this pass left them.
-    `running_apply` is the name of the apply that runs. `awaited` says what an approval is awaited
-    for; None: nothing was decided in this pass. `credentials_error` is what keeps Jobs from being
-    started and is worth trying again.
+    `running_apply` is the name of the apply that runs. `plans` are as this pass left them, too.
+    `decision` None: nothing was decided in this pass. `credentials_error` is what keeps Jobs from
+    being started and is worth trying again.
     """
 
     books: Bookkeeping
@@ -90,8 +114,9 @@ class Known:
     inputs_bytes: int = 0
     state: StateView | None = None
     inputs: Inputs = field(default_factory=Inputs)
+    plans: Plans = field(default_factory=Plans)
     running_apply: str = ""
-    awaited: str | None = None
+    decision: Decision | None = None
     credentials_error: Exception | None = None
 
 

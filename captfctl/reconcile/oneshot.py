@@ -12,14 +12,13 @@ from captfctl.model.conditions import TRUE, Type
 from captfctl.model.kinds import Kind
 from captfctl.model.meta import Condition
 from captfctl.model.ops import Op
-from captfctl.reconcile import bookkeeping, preamble
+from captfctl.reconcile import bookkeeping, plans, preamble
 from captfctl.reconcile.act import Obstacle, prepare
 from captfctl.reconcile.adoption import adopt_as_cluster_api_does
 from captfctl.reconcile.cache import DoorCache
 from captfctl.reconcile.context import Pass
 from captfctl.reconcile.env import Env
 from captfctl.reconcile.events import NoRecorder
-from captfctl.reconcile.finish import MANUAL_WAIT
 from captfctl.reconcile.kinds import RULES
 from captfctl.reconcile.known import Decided
 from captfctl.reconcile.metrics import NoMetrics
@@ -98,7 +97,7 @@ def _evaluated(env: Env, kind: Kind, key: tuple[str, str]) -> Evaluation:
 def _evaluate(entered: Entered) -> Evaluation:
     p = entered.p
     found = set_up(p, entered.jobs)
-    known = bookkeeping.keep(p, found)
+    known = plans.keep(p, bookkeeping.keep(p, found))
     reached = paused_branch(p, known) if p.paused else decide(p, known, found.state)
     if isinstance(reached, Decided):
         return _decided(p, reached)
@@ -111,8 +110,8 @@ def _evaluate(entered: Entered) -> Evaluation:
 def _decided(p: Pass, decided: Decided) -> Evaluation:
     decision = decided.decision
     requeue, waiting, job = decision.requeue_seconds, "", ""
-    if decision.waiting is Reason.PLAN_AWAITING_APPROVAL:
-        waiting = MANUAL_WAIT
+    if (wait := plans.wait(p, decided.known)) is not None:
+        waiting = f"{wait.reason}: {wait.message}"
     if decision.op is not None and decision.action is Action.JOB:
         ready = prepare(p, decided, decision.op)
         if isinstance(ready, Obstacle):

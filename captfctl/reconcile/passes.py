@@ -9,7 +9,7 @@ from captfctl.errors import CaptfError
 from captfctl.model.conditions import Type
 from captfctl.model.events import EventReason
 from captfctl.model.kinds import Kind
-from captfctl.reconcile import bookkeeping, preamble, settled
+from captfctl.reconcile import bookkeeping, plans, preamble, settled
 from captfctl.reconcile.context import DecideAgain, Pass
 from captfctl.reconcile.env import Env
 from captfctl.reconcile.finish import sum_up
@@ -65,7 +65,7 @@ def _complete(entered: Entered) -> Result:
     p, known = entered.p, None
     try:
         found = set_up(p, entered.jobs)
-        known = bookkeeping.keep(p, found)
+        known = plans.keep(p, bookkeeping.keep(p, found))
         ended = paused_branch(p, known) if p.paused else run_branch(p, known, found.state)
     except DecideAgain:
         raise

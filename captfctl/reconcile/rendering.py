@@ -14,7 +14,7 @@ from captfctl.reconcile import inputs
 from captfctl.reconcile.context import Pass
 from captfctl.reconcile.finish import first_apply_unfinished, last_apply_failed
 from captfctl.reconcile.images import Images, choose, fallback_image
-from captfctl.reconcile.known import Decided, Inputs, Known
+from captfctl.reconcile.known import Decided, Guard, Inputs, Known
 from captfctl.runs.jobs import next_attempt
 from captfctl.terraform.contract.render import render
 from captfctl.terraform.job.run import RunSpec
@@ -66,6 +66,7 @@ def _current(p: Pass, decided: Decided, op: Op) -> Rendered | None:
         plan=decision.plan,
         expect_plan=decision.expect_plan,
         allow_deletes=decision.allow_deletes,
+        guard=known.inputs.guard if applies and known.inputs.guarded else None,
         drift_remediation=applies and remediation,
         after_failed_apply=applies and last_apply_failed(known),
         after_interrupted_apply=known.records.marks.interrupted_apply if applies else "",
@@ -130,6 +131,7 @@ def _run(
     plan: str = "",
     expect_plan: str = "",
     allow_deletes: str = "",
+    guard: Guard | None = None,
     drift_remediation: bool = False,
     after_failed_apply: bool = False,
     after_interrupted_apply: str = "",
@@ -161,12 +163,15 @@ def _run(
         plan=plan,
         expect_plan=expect_plan,
         allow_deletes=allow_deletes,
+        approval_hash=guard.approval_hash if guard else "",
+        exports_hash=guard.exports_hash if guard else "",
         drift_remediation=drift_remediation,
         after_failed_apply=after_failed_apply,
         after_interrupted_apply=after_interrupted_apply,
         first_apply=first_apply,
         unguarded=unguarded,
         generation=p.obj.metadata.generation,
+        extra_annotations=_counted(p, known, op),
     )
 
 

@@ -7,17 +7,19 @@ from datetime import timedelta
 from captfctl.decide import Action, Decision, Reason, constants, decide_op
 from captfctl.model.events import EventReason
 from captfctl.model.meta import ObjectMeta
+from captfctl.model.ops import Op
 from captfctl.reconcile import (
     active,
     cleanup,
     credentials,
     deletion,
     inputs,
+    plans,
     state_step,
 )
 from captfctl.reconcile.act import run_job
 from captfctl.reconcile.context import Pass
-from captfctl.reconcile.finish import MANUAL_WAIT, finish
+from captfctl.reconcile.finish import finish
 from captfctl.reconcile.known import Decided, Ended, Known, StateView
 from captfctl.reconcile.snapshot import snapshot
 from captfctl.terraform.state.owners import repair_owner_references
@@ -58,19 +60,19 @@ def decide(p: Pass, known: Known, found: State | Unreadable | None) -> Decided |
         known = replace(known, credentials_error=failed or left)
     _repair_owner_references(p, known, view)
     if not p.deleting and (p.rules.mutable or not p.provisioned):
-        known = replace(known, inputs=inputs.build(p, known.records))
+        known = replace(known, inputs=inputs.build(p, known, view))
     if view.held and not deletion.retaining(p):
         # A requested restore is the one thing that may still run; it joins here.
         _count(p, "none", "DeletionHeld" if p.deleting else "StateHeld")
         return finish(p, known, constants.STATE_REQUEUE)
-    return Decided(decide_op(snapshot(p, known, view)), known, view)
+    decision = decide_op(snapshot(p, known, view))
+    return Decided(decision, replace(known, decision=decision), view)
 
 
 def act(p: Pass, decided: Decided) -> Ended:
     """Do what was decided."""
-    decision = decided.decision
-    awaited = decision.waiting is Reason.PLAN_AWAITING_APPROVAL
-    known = replace(decided.known, awaited=MANUAL_WAIT if awaited else "")
+    decided = plans.drop_moot(p, decided)
+    decision, known = decided.decision, decided.known
     match decision.action:
         case Action.DROP_FINALIZER:
             _count(p, "finalizer", decision.reason)
@@ -80,7 +82,9 @@ def act(p: Pass, decided: Decided) -> Ended:
             return cleanup.retained(p, known)
     if decision.op is not None:
         _count(p, decision.op.value, decision.reason)
-        return run_job(p, replace(decided, known=known), decision.op)
+        if decision.op is Op.APPLY and decision.plan:
+            plans.confirm_approval(p, decision.plan)
+        return run_job(p, decided, decision.op)
     _count(p, "none", decision.reason)
     wait = requeue(decision)
     if decided.state.backup_due:

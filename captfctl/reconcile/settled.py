@@ -137,6 +137,8 @@ def _parts(
     yield _belongings(rules)
     yield from map(_job, sorted(jobs, key=lambda job: job.metadata.name))
     yield from _secrets(cache, owner)
+    if rules.keeps_plans:
+        yield sorted(map(_version, (plan.metadata for plan in cache.plans(owner))))
     yield from _credentials(cache, rules, effective(rules, settings), owner)
     yield from _variables(cache, rules.obj, owner)
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from captfctl.model import keys
 from captfctl.model.core import Job
 from captfctl.model.reasons import Deleting, DeletionBlocked, DriftDetected, Paused
+from captfctl.reconcile import plans
 from captfctl.reconcile.context import Pass
 from captfctl.reconcile.identity import Identity
 from captfctl.reconcile.known import Found
@@ -41,12 +42,21 @@ def _read(p: Pass, jobs: Sequence[Job]) -> Found:
     """
     if not _nothing_runs(p, jobs):
         records = read_records(p.env.door, p.owner)
-        return Found(jobs=jobs, records=records, identity=_identity(p, records))
+        return Found(
+            jobs=jobs, records=records, identity=_identity(p, records), plans=plans.load(p)
+        )
     lock = read_lock(p.env.door, p.owner)  # an earlier holder has left its state by then
     chunks = [secret.metadata.name for secret in p.env.cache.state_secrets(p.owner)]
     own = read_own_secrets(p.env.door, p.owner, chunks)
     identity = _identity(p, own.records)
-    return Found(jobs=jobs, records=own.records, identity=identity, lock=lock, state=own.state)
+    return Found(
+        jobs=jobs,
+        records=own.records,
+        identity=identity,
+        plans=plans.load(p),
+        lock=lock,
+        state=own.state,
+    )
 
 
 def _identity(p: Pass, records: Records) -> Identity:

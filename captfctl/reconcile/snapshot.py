@@ -7,6 +7,7 @@ from captfctl.model import keys
 from captfctl.model.conditions import TRUE, Type
 from captfctl.model.ops import Op
 from captfctl.model.terraform import DriftAction
+from captfctl.reconcile import plans
 from captfctl.reconcile.context import Pass
 from captfctl.reconcile.deletion import retaining
 from captfctl.reconcile.finish import first_apply_unfinished, last_apply_failed
@@ -19,10 +20,10 @@ _OFF = timedelta(0)
 
 
 def snapshot(p: Pass, known: Known, view: StateView) -> DecideInput:
-    """The object as `decide_op` sees it. Live plans and a requested restore are further fields of
-    it."""
+    """The object as `decide_op` sees it. A requested restore is a further field of it."""
     status, config = p.obj.status, p.config
     newest = known.books.newest(Op.APPLY)
+    guard = known.inputs.guard if known.inputs.guarded else None
     return DecideInput(
         now=p.now,
         deleting=p.deleting,
@@ -45,7 +46,9 @@ def snapshot(p: Pass, known: Known, view: StateView) -> DecideInput:
         retain=retaining(p),
         first_apply=first_apply_unfinished(p, known),
         manual_apply=config.manual_apply,
-        plans=False,  # nobody could approve one yet: nothing is applied unasked
+        approval_hash=guard.approval_hash if guard is not None else "",
+        unheld=guard is not None and bool(guard.unheld),
+        plan=plans.view(known),
     )
 
 

@@ -134,7 +134,7 @@ def test_the_event_names_the_time_that_the_decision_waits_for(kinds, op, limit):
         replace(run, blocked=kind == BLOCKED) for run, (_, kind) in zip(runs, kinds, strict=True)
     ]
     found = counts(runs).of(op, runs[0].inputs_hash)
-    note = outcome_note(count(runs, runs[0]), Retries(counts(runs), limit, 0))
+    note = outcome_note(count(runs, runs[0]), Retries(counts(runs), limit, 0), (), "team-a")
 
     if runs[0].blocked:
         assert "next attempt" not in note.note

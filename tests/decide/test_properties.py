@@ -78,7 +78,6 @@ snapshots = st.builds(
     first_apply=st.booleans(),
     manual_apply=st.booleans(),
     plan=plans,
-    plans=st.booleans(),
 )
 
 

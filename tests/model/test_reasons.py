@@ -39,12 +39,6 @@ LATER = {
         "VariablesSourcePending",
         "VariablesSchemaUnavailable",
     ],
-    "plans": [
-        "PlanReady",
-        "PlanApproved",
-        "PlanApplied",
-        "PlanSuperseded",
-    ],
     "restore": ["RestoreBackupNotFound"],
 }
 # A text that is the name of a reason and something else, too.

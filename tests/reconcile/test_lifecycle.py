@@ -245,19 +245,6 @@ def test_a_destroy_starts_although_the_job_policy_is_invalid(ready: World):
     assert ready.gone
 
 
-def test_with_a_manual_policy_nothing_changed_is_applied_unasked(ready: World):
-    def manual(obj):
-        obj.spec.apply_policy = "Manual"
-        variables('{"region":"eu-2"}')(obj)
-
-    ready.edit(manual)
-    assert ready.settle().requeue_after == 600
-    assert ready.reason("ApplyJobSucceeded") == "Unknown/PlanAwaitingApproval"
-    assert ready.reason("InputsApplied") == "False/AwaitingApproval"
-    assert ready.reason("Reconciling") == "True/InputsNotApplied"
-    assert ready.running() == []
-
-
 def test_a_blocked_apply_is_tried_again_after_ten_minutes(ready: World):
     ready.edit(variables('{"region":"eu-2"}'))
     ready.settle()

@@ -9,7 +9,6 @@ import pytest
 from captfctl.model import keys, names
 from captfctl.model.resources import SECRETS, TERRAFORM_MACHINE_POOLS
 from tests.support.cluster_world import NAMESPACE
-from tests.support.fake_runner import OUTPUTS
 from tests.support.machine_world import POOL_NAME, POOL_OUTPUTS, PoolWorld
 
 
@@ -29,11 +28,6 @@ def rendered(world: PoolWorld) -> dict[str, Any]:
     record = world.secret(names.attempt_record(world.kind.name, POOL_NAME))
     assert record is not None
     return json.loads(record.data["terraform.tfvars.json"])
-
-
-def change_exports(world: PoolWorld, exports: dict[str, str]) -> None:
-    """The cluster is applied again, and its module exports something else."""
-    world.provision_again(OUTPUTS | {"exports": exports})
 
 
 def limits(low: str | None, high: str | None) -> Callable[[Any], None]:
@@ -108,33 +102,6 @@ def test_an_empty_pool_has_no_list(ready: PoolWorld):
     assert "providerIDList" not in document["spec"]
     assert document["status"]["replicas"] == 0
     assert not ready.rules_of_now().converging
-
-
-# The exports of the cluster.
-
-
-def test_changed_exports_wait_and_everything_else_goes_on_with_the_applied_ones(ready: PoolWorld):
-    change_exports(ready, {"network_id": "net-2"})
-    ready.settle(1)
-    assert ready.running() == []
-    assert ready.reason("InputsApplied") == "False/AwaitingApproval"
-    assert "exports of the cluster changed" in ready.condition("InputsApplied").message
-    ready.rotate(b"rotated")
-    ready.settle(1)
-    assert ready.active_job().metadata.labels[keys.OP] == "apply"
-    assert rendered(ready)["captf_cluster_outputs"] == {"network_id": "net-1"}
-    ready.runner.succeed(ready.active_job(), POOL_OUTPUTS)
-    ready.settle(1)
-    assert ready.reason("InputsApplied") == "False/AwaitingApproval"
-
-
-def test_exports_that_return_are_no_change(ready: PoolWorld):
-    change_exports(ready, {"network_id": "net-2"})
-    ready.settle(1)
-    change_exports(ready, {"network_id": "net-1"})
-    ready.settle(1)
-    assert ready.running() == []
-    assert ready.reason("InputsApplied") == "True/InputsApplied"
 
 
 # The autoscaler.

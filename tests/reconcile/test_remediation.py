@@ -10,6 +10,7 @@ from captfctl.model import keys
 from captfctl.model.core import Job
 from captfctl.model.terraform import ClusterDrift, DriftAction
 from tests.support.cluster_world import World, variables
+from tests.support.planning import planned
 
 INTERVAL = timedelta(minutes=30)
 JITTER = INTERVAL / 10
@@ -38,7 +39,7 @@ def live(
     world: World, span: timedelta, end_apply: Callable[[World, Job], None]
 ) -> dict[str, list[datetime]]:
     """Passes when they are due; each Job ends after a minute. When which operation ended."""
-    until, ends = world.clock.now() + span, {"apply": [], "drift": []}
+    until, ends = world.clock.now() + span, {"apply": [], "plan": [], "drift": []}
     while world.clock.now() < until:
         wait = world.run().requeue_after
         for job in world.running():
@@ -48,6 +49,8 @@ def live(
             ends[op].append(world.clock.now())
             if op == "drift":
                 world.runner.succeed(job, drift=DRIFT)
+            elif op == "plan":
+                world.runner.succeed(job, plan=planned())
             else:
                 end_apply(world, job)
         world.advance(seconds=wait)
@@ -87,6 +90,7 @@ def test_a_remediation_that_waits_for_approval_starves_no_drift_check(ready: Wor
 
     assert len(ends["drift"]) >= 10
     assert ends["apply"] == []
+    assert len(ends["plan"]) == 1
     assert ready.reason("ApplyJobSucceeded") == "Unknown/PlanAwaitingApproval"
 
 

@@ -10,6 +10,7 @@ from captfctl.model.core import Job
 from captfctl.model.kinds import KINDS
 from captfctl.model.meta import PartialObject
 from captfctl.model.owner import Owner
+from captfctl.model.plan import TerraformPlan
 from captfctl.model.resource import Resource
 from captfctl.model.resources import (
     CLUSTERS,
@@ -25,9 +26,10 @@ from captfctl.model.resources import (
     TERRAFORM_CLUSTERS,
     TERRAFORM_MACHINE_POOLS,
     TERRAFORM_MACHINES,
+    TERRAFORM_PLANS,
 )
 from captfctl.model.terraform import TerraformObject
-from captfctl.reconcile.cache import copied_identity, users_of_copy
+from captfctl.reconcile.cache import copied_identity, target_of, users_of_copy
 from captfctl.runs.jobs import is_finished
 
 Key = tuple[str, str]
@@ -46,6 +48,7 @@ FOLLOWED: tuple[Resource[Any], ...] = (
     LEASES,
     TERRAFORM_CLUSTER_IDENTITIES,
     NAMESPACES.metadata_only(),
+    TERRAFORM_PLANS,
 )
 
 
@@ -93,6 +96,14 @@ class LaggingCache:
     def wrote(self, obj: TerraformObject) -> None:
         if self._own_writes:
             self._written[obj.kind, *obj.key] = obj
+
+    def plans(self, owner: Owner) -> Sequence[TerraformPlan]:
+        return [
+            TERRAFORM_PLANS.copy(plan)
+            for plan in self._seen[TERRAFORM_PLANS.plural].values()
+            if (plan.metadata.namespace, *target_of(plan))
+            == (owner.namespace, owner.kind, owner.name)
+        ]
 
     def secret(self, namespace: str, name: str):
         return self._get(SECRETS, namespace, name)

@@ -1,6 +1,5 @@
 """Runs that end as the draw says, and the infrastructure that they really leave behind."""
 
-import json
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,13 +10,16 @@ from captfctl.cluster.door import Door
 from captfctl.cluster.errors import NotFound
 from captfctl.model import keys, names
 from captfctl.model.core import Job
-from captfctl.model.kinds import MACHINE, MACHINE_POOL
+from captfctl.model.kinds import CLUSTER, MACHINE, MACHINE_POOL
 from captfctl.model.resources import JOBS, LEASES, PODS, SECRETS
 from captfctl.reconcile import kept_pods, release_pods
+from runner import wire
+from tests.simulation.planning import Planning, values_of
 from tests.support.fake_runner import OUTPUTS, FakeRunner, suffix_of
 from tests.support.machine_world import MACHINE_OUTPUTS, POOL_OUTPUTS
 
 DEADLINE = 3600
+_BEFORE_THE_PLAN = ("fail early", "vanished early", "killed without state")
 MISSING_IMAGE = "registry.example.com/cluster-module:missing"
 
 
@@ -49,6 +51,7 @@ class _Run:
     started: float
     region: str
     locked: bool = False
+    values: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Runs:
@@ -59,6 +62,7 @@ class Runs:
         self._fake = FakeRunner(door, clock)
         self._runs: dict[str, _Run] = {}
         self.infrastructure = Infrastructure()
+        self.planning = Planning(door, rng, self.infrastructure.exists)
         self.told: list[str] = []
 
     def progress(self, *, faults: bool) -> None:
@@ -90,11 +94,11 @@ class Runs:
         if job.spec.template.spec.containers[0].image == MISSING_IMAGE:
             self._wait_for_image(job)
             return
-        values = json.loads(secret.data["terraform.tfvars.json"])
+        values = values_of(secret.data)
         outcome = self._draw(job) if faults else "ok"
         self._fake.start(job)
         made_for = values.get("region") or values.get("bootstrap_data", "")
-        run = _Run(outcome, self._clock.monotonic(), made_for)
+        run = _Run(outcome, self._clock.monotonic(), made_for, values=values)
         self._runs[job.metadata.uid] = run
         self.told.append(f"run {job.metadata.name} starts, will end: {outcome}")
 
@@ -108,12 +112,10 @@ class Runs:
         mutating = ["fail late", "killed", "killed without state", "garbled"]
         if job.metadata.labels[keys.OP] in ("apply", "destroy"):
             common += mutating
-        if job.metadata.labels[keys.OP] == "apply" and suffix_of(job) in self.infrastructure.exists:
-            common.append("blocked")
         return self._rng.choice(common)
 
     def _takes_lock(self, job: Job, run: _Run) -> bool:
-        return run.outcome not in ("fail early", "vanished early", "blocked")
+        return run.outcome not in ("fail early", "vanished early")
 
     def _lock(self, job: Job, run: _Run) -> None:
         """A lock that somebody else holds, and that we were not told to remove, ends the run."""
@@ -134,12 +136,13 @@ class Runs:
         return lease.spec.holder_identity
 
     def _finish(self, job: Job, run: _Run) -> None:
+        if self._stopped(job, run):
+            return
         ends: dict[str, Callable[[Job, _Run], None]] = {
             "ok": self._ok,
             "fail early": lambda j, _: self._fake.fail(j, "init"),
             "fail late": self._fail_late,
             "drained": self._drained,
-            "blocked": lambda j, _: self._fake.fail(j, "plan", kind="blocked"),
             "killed": self._killed,
             "killed without state": self._killed_without_state,
             "vanished early": lambda j, _: self._fake.end(j, ok=False, result=None, pod=False),
@@ -147,6 +150,25 @@ class Runs:
         }
         ends[run.outcome](job, run)
         del self._runs[job.metadata.uid]
+
+    def _stopped(self, job: Job, run: _Run) -> bool:
+        """The runner itself ends it once it knows the plan."""
+        if job.metadata.labels[keys.OP] != "apply" or run.outcome in _BEFORE_THE_PLAN:
+            return False
+        effect = self.planning.effect(job, run.values)
+        kind = self.planning.stopped_by(job, effect)
+        if not kind:
+            return False
+        plan = effect.result()
+        if kind == wire.BLOCKED and self._rng.random() < 0.1:
+            plan["hash"] = ""  # it could not read the key
+        self._fake.lock(job, held=False)
+        error = {"kind": kind, "step": None, "tail": kind}
+        result = {"op": "apply", "steps": [], "error": error, "plan": plan}
+        self._fake.end(job, ok=False, result=result)
+        del self._runs[job.metadata.uid]
+        self.told.append(f"run {job.metadata.name} is stopped: {kind}")
+        return True
 
     def _change(self, job: Job, run: _Run) -> None:
         """The effect of the whole operation, on the world and in the state."""
@@ -164,35 +186,56 @@ class Runs:
             self._fake.write_state(job, {}, resources=0)
             return
         if op == "apply":
+            effect = self.planning.effect(job, run.values)
+            self.planning.carried_out(job, effect, whole=True)
             world.exists[suffix] = run.region
+        if op == "plan":
+            return
         self._fake.write_state(job, outputs_of(job, world.exists.get(suffix, "")))
 
-    def _half(self, job: Job) -> None:
+    def _half(self, job: Job, run: _Run) -> None:
         """Some of it happened, and Terraform had written that much."""
         if job.metadata.labels[keys.OP] == "apply":
             if suffix_of(job) in self.infrastructure.exists and not self._fake.resources(job):
                 self.infrastructure.twice.append(job.metadata.name)
-            self.infrastructure.exists.setdefault(suffix_of(job), "half")
+            self._half_applied(job, run)
             self._fake.write_state(job, {})
 
+    def _half_applied(self, job: Job, run: _Run) -> None:
+        """Where it worked once, something may be left that only a replacement mends."""
+        suffix, exists = suffix_of(job), self.infrastructure.exists
+        effect = self.planning.effect(job, run.values)
+        if suffix not in exists:
+            exists[suffix] = "half"
+        elif not effect.empty:
+            self.planning.carried_out(job, effect, whole=False)
+            tainted = suffix in self.planning.got_through and self._rng.random() < 0.5
+            kind = job.metadata.labels[keys.OWNER_KIND]
+            exists[suffix] = "tainted" if tainted and kind == CLUSTER.name else exists[suffix]
+
     def _ok(self, job: Job, run: _Run) -> None:
+        op, result = job.metadata.labels[keys.OP], {}
+        if op == "plan":
+            result = {"plan": self.planning.effect(job, run.values).result()}
+        if op == "drift" and self.planning.by_hand.get(suffix_of(job)):
+            result = {"drift": {"detected": True, "update": 1}}
         self._change(job, run)
         self._fake.lock(job, held=False)
-        self._fake.end(job, ok=True, result={"op": job.metadata.labels[keys.OP]})
+        self._fake.end(job, ok=True, result={"op": op, **result})
 
     def _fail_late(self, job: Job, run: _Run) -> None:
-        self._half(job)
+        self._half(job, run)
         self._fake.lock(job, held=False)
         self._fake.fail(job, job.metadata.labels[keys.OP])
 
     def _drained(self, job: Job, run: _Run) -> None:
-        self._half(job)
+        self._half(job, run)
         self._fake.lock(job, held=False)
         op = job.metadata.labels[keys.OP]
         self._fake.fail(job, op if op in ("apply", "destroy") else "init", kind="interrupted")
 
     def _killed(self, job: Job, run: _Run) -> None:
-        self._half(job)
+        self._half(job, run)
         self._fake.end(job, ok=False, result=None, pod=self._rng.random() < 0.5)
 
     def _killed_without_state(self, job: Job, run: _Run) -> None:

@@ -12,7 +12,7 @@ from captfctl.model import keys, names
 from captfctl.model.conditions import find
 from captfctl.model.core import Namespace, Secret
 from captfctl.model.kinds import CLUSTER, MACHINE, MACHINE_POOL, Kind
-from captfctl.model.meta import Condition, ObjectMeta
+from captfctl.model.meta import ObjectMeta
 from captfctl.model.resources import (
     CLUSTERS,
     JOBS,
@@ -22,7 +22,13 @@ from captfctl.model.resources import (
     TERRAFORM_CLUSTER_IDENTITIES,
     TERRAFORM_CLUSTERS,
 )
-from captfctl.model.terraform import ClusterDrift, TerraformCluster, TerraformObject
+from captfctl.model.terraform import (
+    ApplyPolicy,
+    ClusterDrift,
+    DriftAction,
+    TerraformCluster,
+    TerraformObject,
+)
 from captfctl.reconcile import (
     Env,
     NoRecorder,
@@ -104,8 +110,13 @@ class Simulation(Course):
             self._create(NAMESPACES, Namespace(metadata=ObjectMeta(name=namespace)))
             owner = cluster(name, namespace)
             owner = self._create(CLUSTERS, owner)
-            drift = ClusterDrift(interval_seconds=self.rng.choice([0, 600, 1800]))
-            self._create(TERRAFORM_CLUSTERS, terraform_cluster(owner, drift=drift))
+            drift = ClusterDrift(
+                interval_seconds=self.rng.choice([0, 600, 1800]),
+                action=self.rng.choice(list(DriftAction)),
+            )
+            policy = self.rng.choice(list(ApplyPolicy))
+            wanted = terraform_cluster(owner, drift=drift, apply_policy=policy)
+            self._create(TERRAFORM_CLUSTERS, wanted)
 
         self.workers = Workers(self.door, self.rng)
         for key, kind in self.kinds.items():
@@ -133,10 +144,19 @@ class Simulation(Course):
 
     # The course of things.
 
+    def run(self) -> None:
+        """Most courses begin with what is applied already: there is more that can be changed."""
+        if self.steps and self.rng.random() < 0.7:
+            self.faults = False
+            self._quiet()
+            self.faults = True
+            self.tell("faults from here on")
+        super().run()
+
     def _step(self) -> None:
         what = self.rng.choices(
-            ["pass", "see", "run", "time", "person", "restart", "swap"],
-            [10, 6, 5, 4, 0.6, 0.2, 3],
+            ["pass", "see", "run", "time", "person", "restart", "swap", "approve"],
+            [10, 6, 5, 4, 0.6, 0.2, 3, 1],
         )[0]
         if what == "pass":
             self._some_pass(self.rng.choice(self.managers))
@@ -148,6 +168,8 @@ class Simulation(Course):
             self.clock.advance(self.rng.choice([0.5, 2, 10, 40, 70, 200, 700]))
         elif what == "person":
             self._person()
+        elif what == "approve":
+            self._approve(0.5)
         elif what == "swap":
             self._swap(self.rng.choice([key for key in self.keys if self.kinds[key] is CLUSTER]))
         else:
@@ -217,7 +239,8 @@ class Simulation(Course):
             return
         image = 2 if self.kinds[key] is CLUSTER else 0  # that of a machine never changes
         what = self.rng.choices(
-            ["variables", "pause", "note", "delete", "image"], [6, 3, 3, 1, image]
+            ["variables", "pause", "note", "delete", "image", "approve", "by hand"],
+            [6, 3, 3, 1, image, 3, image],
         )[0]
         try:
             if what == "variables" and self.kinds[key] is not CLUSTER:
@@ -225,6 +248,11 @@ class Simulation(Course):
             elif what == "variables":
                 region = self.rng.choice(["eu-1", "eu-2", "eu-3"])
                 self._edit(key, lambda obj: _set_region(obj, region))
+            elif what == "approve":
+                self._approve(0.8)
+            elif what == "by hand":
+                by_hand = self.runs.planning.by_hand
+                by_hand[self._suffix(key)] = by_hand.get(self._suffix(key), 0) + 1
             elif what == "pause":
                 self._pause(key, self.rng.random() < 0.4)
             elif what == "image":
@@ -238,6 +266,12 @@ class Simulation(Course):
         except (Conflict, NotFound):
             return
         self.tell(f"somebody: {what} of {key[1]}")
+
+    def _approve(self, chance: float) -> None:
+        """Somebody reads the plans that wait, and approves some of them."""
+        for plan in self.runs.planning.plans():
+            if self.rng.random() < chance and self.runs.planning.approve(plan):
+                self.tell(f"somebody: approves {plan.metadata.name}")
 
     def _edit(self, key: Key, change) -> None:
         resource = OWN[self.kinds[key]]
@@ -317,6 +351,7 @@ class Simulation(Course):
                 running.setdefault(job.metadata.controller.uid, []).append(job.metadata.name)
                 self._check_apply(job)
         self.workers.check()
+        self.runs.planning.check()
         for jobs in running.values():
             if len(jobs) > 1:
                 raise Broken(f"several live Jobs of one object: {jobs}")
@@ -383,6 +418,7 @@ class Simulation(Course):
         for key in self.keys:
             self._vouch(key)
             self._put_back(key)
+        self._approve(1)
         self._progress()
         for namespace in sorted(managed_namespaces(self.door)):  # as each manager does at times
             sweep(self.door, namespace)
@@ -419,8 +455,9 @@ class Simulation(Course):
         assert obj is not None
         for kind in ("Ready", "InputsApplied"):
             found = find(obj.status.conditions, kind)
-            if found is None or (found.status != "True" and not _holds_exports(found)):
+            if found is None or found.status != "True":
                 left.append(f"{name}: {_shown(obj)}")
+        left += self.runs.planning.unfinished(namespace, name)
         region = self._wanted(key, obj)
         if exists.get(suffix) != region:
             left.append(f"{name}: {exists.get(suffix)} exists, {region} is wanted")
@@ -435,11 +472,6 @@ class Simulation(Course):
         if self.kinds[key] is MACHINE:
             return self.runs.infrastructure.exists.get(self._suffix(key), "")
         return self.workers.bootstrap(*key)
-
-
-def _holds_exports(inputs_applied: Condition) -> bool:
-    """A pool waits with changed exports of its cluster, since nobody can approve them."""
-    return inputs_applied.reason == "AwaitingApproval"
 
 
 def _set_region(obj: TerraformCluster, region: str) -> None:

@@ -122,14 +122,17 @@ class Workers:
             self._made.add(uid)
 
     def _check_exports(self, job: Job, uid: str) -> None:
-        """A pool is never applied with other exports than those of its applied record."""
+        """A pool is applied with other exports than those of its applied record only where it
+        stops before it replaces something."""
         owner = job.metadata.controller.name
         applied = names.applied_record(MACHINE_POOL.name, owner)
         record = find(self._door, SECRETS, job.metadata.namespace, applied)
         run = find(self._door, SECRETS, job.metadata.namespace, names.run_secret(job.metadata.name))
         if record is None or run is None or keys.JOB not in record.metadata.annotations:
             return
-        if _exports(run.data) != _exports(record.data):
+        (container,) = job.spec.template.spec.containers
+        guarded = "--guard-deletes" in container.args
+        if _exports(run.data) != _exports(record.data) and not guarded:
             raise Broken(f"{job.metadata.name} applies exports that are held")
 
     def _told(self, job: Job) -> bool:

@@ -88,6 +88,7 @@ class CountingMetrics(NoMetrics):
         self.backups: list[str] = []
         self.restores: list[str] = []
         self.gauges: dict[str, Any] = {}
+        self.plans: list[str] = []
 
     def run_finished(self, kind, run):
         self.runs.append(run.run.name)
@@ -104,6 +105,9 @@ class CountingMetrics(NoMetrics):
 
     def state_restore(self, kind, result):
         self.restores.append(result)
+
+    def plan_moved(self, kind, result, *, destructive):
+        self.plans.append(result)
 
     def show(self, kind, namespace, name, gauges):
         self.gauges[name] = gauges

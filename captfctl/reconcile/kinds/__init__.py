@@ -9,7 +9,9 @@ from captfctl.reconcile.kinds.cluster import ClusterRules
 from captfctl.reconcile.kinds.machine import MachineRules
 from captfctl.reconcile.kinds.machine_pool import MachinePoolRules
 from captfctl.reconcile.kinds.rules import (
+    Applied,
     Built,
+    GuardedChange,
     KindRules,
     Mapped,
     OwnerLookup,
@@ -20,7 +22,9 @@ from captfctl.reconcile.kinds.rules import (
 
 __all__ = [
     "RULES",
+    "Applied",
     "Built",
+    "GuardedChange",
     "KindRules",
     "Mapped",
     "OwnerLookup",

@@ -19,9 +19,11 @@ from captfctl.model.resources import (
 from captfctl.model.terraform import ControlPlaneEndpoint, TerraformCluster
 from captfctl.reconcile.cache import CacheReader
 from captfctl.reconcile.kinds.rules import (
+    Applied,
     Built,
     Mapped,
     OwnerLookup,
+    WithPlans,
     owner_gate,
     owner_reference,
     previous_tfvars,
@@ -49,7 +51,7 @@ _ENDPOINT_SOURCES: dict[EndpointSourceChange, dict[str, str | None]] = {
 }
 
 
-class ClusterRules:
+class ClusterRules(WithPlans):
     """See `KindRules`."""
 
     kind: ClassVar[Kind] = CLUSTER
@@ -57,7 +59,10 @@ class ClusterRules:
     mutable: ClassVar[bool] = True
     counted_by: ClassVar[str] = keys.INPUTS_HASH
     refresh_after_apply: ClassVar[bool] = False
+    ready_with_apply: ClassVar[bool] = False
     converging: ClassVar[bool] = False
+
+    obj: TerraformCluster
 
     def __init__(self, obj: TerraformCluster, cache: CacheReader) -> None:
         self.obj = obj
@@ -84,7 +89,7 @@ class ClusterRules:
             return ""
         return f"{' and '.join(blocking)} of cluster {cluster} must be deleted first"
 
-    def build(self, _door: Door, records: Records) -> Built | ConditionValue:
+    def build(self, _door: Door, records: Records, _applied: Applied) -> Built | ConditionValue:
         """Who decides the endpoint is settled by the first apply
         (module-contract.md: The control plane endpoint)."""
         if self.lookup.cluster is None:

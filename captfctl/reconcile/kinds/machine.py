@@ -15,7 +15,7 @@ from captfctl.model.resource import Resource
 from captfctl.model.resources import TERRAFORM_MACHINES
 from captfctl.reconcile.cache import CacheReader
 from captfctl.reconcile.kinds.remediation import UNHEALTHY, remediate
-from captfctl.reconcile.kinds.rules import Built, Mapped, values_of
+from captfctl.reconcile.kinds.rules import Applied, Built, Mapped, values_of
 from captfctl.reconcile.kinds.workers import Belongings
 from captfctl.terraform.contract.build_workers import build_machine_inputs
 from captfctl.terraform.contract.effective import Config, Flags, OwnSettings, machine_config
@@ -33,7 +33,10 @@ class MachineRules:
     mutable: ClassVar[bool] = False
     counted_by: ClassVar[str] = keys.INPUTS_HASH
     refresh_after_apply: ClassVar[bool] = True
+    keeps_plans: ClassVar[bool] = False
+    ready_with_apply: ClassVar[bool] = False
     converging: ClassVar[bool] = False
+    shown_plan: ClassVar[str] = ""
 
     def __init__(self, obj: TerraformMachine, cache: CacheReader) -> None:
         self.obj = obj
@@ -58,7 +61,7 @@ class MachineRules:
         """Nothing depends on a machine."""
         return ""
 
-    def build(self, door: Door, _records: Records) -> Built | ConditionValue:
+    def build(self, door: Door, _records: Records, _applied: Applied) -> Built | ConditionValue:
         """See `KindRules`. Asked for until the machine is provisioned, and never after."""
         given = self._belongs.given(door)
         if isinstance(given, ConditionValue):
@@ -101,6 +104,9 @@ class MachineRules:
         if self._belongs.owner is None:
             return ()
         return remediate(door, self.obj, self._belongs.owner, health, config)
+
+    def show_plan(self, _name: str) -> None:
+        """It is never changed, so nothing of it waits."""
 
     def depends_on(self) -> object | None:
         """Its Machine and Cluster, and what it inherits. Until it is provisioned also on what the

@@ -1,6 +1,7 @@
 """What is particular about a `TerraformMachinePool` (reconcile.md: Pools)."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from captfctl.cluster.door import Door
@@ -13,7 +14,14 @@ from captfctl.model.resource import Resource
 from captfctl.model.resources import TERRAFORM_MACHINE_POOLS
 from captfctl.reconcile.cache import CacheReader
 from captfctl.reconcile.kinds.replicas import write_back
-from captfctl.reconcile.kinds.rules import Built, Mapped, values_of
+from captfctl.reconcile.kinds.rules import (
+    Applied,
+    Built,
+    GuardedChange,
+    Mapped,
+    WithPlans,
+    values_of,
+)
 from captfctl.reconcile.kinds.workers import Belongings
 from captfctl.terraform.contract.autoscaling import autoscaling_of
 from captfctl.terraform.contract.build_workers import applied_exports, build_pool_inputs
@@ -21,17 +29,13 @@ from captfctl.terraform.contract.effective import Config, Flags, OwnSettings, po
 from captfctl.terraform.contract.hashing import exports_hash
 from captfctl.terraform.contract.mapping_pool import map_pool
 from captfctl.terraform.contract.outputs_workers import decode_pool
+from captfctl.terraform.contract.values import MachinePoolInputs
 from captfctl.terraform.state.reader import State
 from captfctl.terraform.state.records import Records
 from runner import wire
 
-_HELD = (
-    "the exports of the cluster changed; this release cannot make plans to approve, so the pool "
-    "keeps the exports that were applied. To apply the new ones, replace the pool"
-)
 
-
-class MachinePoolRules:
+class MachinePoolRules(WithPlans):
     """See `KindRules`."""
 
     kind: ClassVar[Kind] = MACHINE_POOL
@@ -39,6 +43,9 @@ class MachinePoolRules:
     mutable: ClassVar[bool] = True
     counted_by: ClassVar[str] = keys.APPROVAL_HASH
     refresh_after_apply: ClassVar[bool] = True
+    ready_with_apply: ClassVar[bool] = True
+
+    obj: TerraformMachinePool
 
     def __init__(self, obj: TerraformMachinePool, cache: CacheReader) -> None:
         self.obj = obj
@@ -64,29 +71,24 @@ class MachinePoolRules:
         """Nothing depends on a pool."""
         return ""
 
-    def build(self, door: Door, records: Records) -> Built | ConditionValue:
-        """A change of the cluster's exports may replace every member, so it waits for an
-        approval."""
+    def build(self, door: Door, records: Records, applied: Applied) -> Built | ConditionValue:
+        """A change of the cluster's exports may replace every member, so it is guarded
+        (plans.md: Changed exports of a pool)."""
         given = self._belongs.given(door)
         if isinstance(given, ConditionValue):
             return given
         autoscaling, active = autoscaling_of(given.owner.metadata.annotations)
-        exports, held = given.exports.exports, ""
-        applied = records.applied.files.get(wire.VARIABLES_FILE) if records.applied else None
-        if applied is not None:
-            kept = applied_exports(applied)
-            held = _HELD if exports_hash(kept) != exports_hash(exports) else ""
-            exports = kept if held else exports
         inputs = build_pool_inputs(
             self.obj,
             given.cluster,
             given.owner,
-            exports,
+            given.exports.exports,
             given.exports.failure_domains,
             given.bootstrap,
             autoscaling,
         )
-        return Built(inputs, conditions=((Type.AUTOSCALING_ACTIVE, active),), held=held)
+        change = _guarded_change(inputs, records, applied)
+        return Built(inputs, conditions=((Type.AUTOSCALING_ACTIVE, active),), change=change)
 
     def map_outputs(self, state: State, _records: Records) -> Mapped:
         """Provider ids, members and their number (module-contract.md: What outputs change)."""
@@ -121,3 +123,27 @@ class MachinePoolRules:
     def depends_on(self) -> object | None:
         """Never at rest: its inputs are built from a state and a Secret that are read live."""
         return None
+
+
+def _guarded_change(
+    inputs: MachinePoolInputs, records: Records, applied: Applied
+) -> GuardedChange | None:
+    """What the inputs have of exports that the last successful apply did not have; None: nothing,
+    or there is nothing yet that could be replaced."""
+    if not applied.exists or applied.own_first:
+        return None
+    wanted = exports_hash(inputs.cluster_outputs)
+    job = records.marks.partial_exports
+    if job:
+        text = f"Job {job} may have applied a part of changed exports of the cluster"
+        return GuardedChange(wanted, unheld=text, partial=True)
+    before = records.applied
+    recorded = before.files.get(wire.VARIABLES_FILE) if before is not None else None
+    if before is None or recorded is None or before.inputs_hash != applied.state_hash:
+        return GuardedChange(
+            wanted, unheld="it is not known which exports of the cluster were applied"
+        )
+    kept = applied_exports(recorded)
+    if exports_hash(kept) == wanted:
+        return None
+    return GuardedChange(wanted, before=replace(inputs, cluster_outputs=kept))

@@ -13,12 +13,14 @@ from captfctl.model.capi import Cluster, Machine, MachinePool
 from captfctl.model.conditions import ConditionValue, Type
 from captfctl.model.events import Note
 from captfctl.model.kinds import INFRASTRUCTURE, Kind
+from captfctl.model.machine import TerraformMachinePool
 from captfctl.model.meta import OwnerReference
 from captfctl.model.owner import Owner
 from captfctl.model.reasons import DependenciesReady
 from captfctl.model.resource import Resource
 from captfctl.model.resources import CAPI
-from captfctl.model.terraform import TerraformObject
+from captfctl.model.status import PendingPlanRef
+from captfctl.model.terraform import TerraformCluster, TerraformObject
 from captfctl.settings import PassSettings
 from captfctl.terraform.contract.effective import Config, Flags
 from captfctl.terraform.contract.values import ContractInputs
@@ -61,15 +63,29 @@ WAITING_FOR_OWNER = DependenciesReady.WAITING_FOR_OWNER.says(
 
 
 @dataclass(frozen=True, slots=True)
+class GuardedChange:
+    """That inputs have something new which may replace everything.
+
+    `exports_hash` is the hash of the new. `before` are the same inputs without it, with which other
+    changes can be applied while it waits; `unheld` says why there are none. `partial`: a part of
+    something new may be there, so that not even the inputs of the state are what is there.
+    """
+
+    exports_hash: str
+    before: ContractInputs | None = None
+    unheld: str = ""
+    partial: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Built:
     """The inputs of an object. `annotations` are to be set on it, or removed where None, once
-    every gate has passed. `conditions` are the kind's own. `held` says what of it waits for an
-    approval, and is not in the inputs; empty for nothing."""
+    every gate has passed. `conditions` are the kind's own."""
 
     inputs: ContractInputs
     annotations: Mapping[str, str | None] = field(default_factory=dict)
     conditions: tuple[tuple[Type, ConditionValue], ...] = ()
-    held: str = ""
+    change: GuardedChange | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +102,33 @@ class Mapped:
     notes: tuple[Note, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What is there that inputs would be applied to. `state_hash`: the inputs hash recorded on the
+    state, `own_first`: it is what first applies left that did not get through."""
+
+    exists: bool = False
+    state_hash: str = ""
+    own_first: bool = False
+
+
+class WithPlans:
+    """Of kinds whose changes may wait for an approval."""
+
+    obj: TerraformCluster | TerraformMachinePool
+    keeps_plans: ClassVar[bool] = True
+
+    @property
+    def shown_plan(self) -> str:
+        """The plan that its status names."""
+        shown = self.obj.status.pending_plan_ref
+        return shown.name if shown is not None else ""
+
+    def show_plan(self, name: str) -> None:
+        """Name the plan in its status."""
+        self.obj.status.pending_plan_ref = PendingPlanRef(name=name) if name else None
+
+
 class KindRules(Protocol):
     """One object, seen as its kind sees it."""
 
@@ -95,6 +138,10 @@ class KindRules(Protocol):
     """Whether changed inputs are applied to what is there."""
     counted_by: ClassVar[str]
     """The annotation of Jobs that tells which inputs they had, for counting failures."""
+    keeps_plans: ClassVar[bool]
+    """Whether changes of it may wait for an approval."""
+    ready_with_apply: ClassVar[bool]
+    """Whether what exists is no longer ready when a change of it fails."""
     refresh_after_apply: ClassVar[bool]
     """Whether an apply is followed by a reading of what became of it."""
 
@@ -116,7 +163,7 @@ class KindRules(Protocol):
         """What must be gone before it may be destroyed, in words; empty for nothing. Read live."""
         ...
 
-    def build(self, door: Door, records: Records, /) -> Built | ConditionValue:
+    def build(self, door: Door, records: Records, applied: Applied, /) -> Built | ConditionValue:
         """The inputs it would be applied with now, or the gate that is closed.
 
         Raises `ContractError` when a record cannot be read.
@@ -142,6 +189,15 @@ class KindRules(Protocol):
     @property
     def converging(self) -> bool:
         """Whether the infrastructure does not have all the members yet that it is to have."""
+        ...
+
+    @property
+    def shown_plan(self) -> str:
+        """The plan that its status names as the one that waits; empty for none."""
+        ...
+
+    def show_plan(self, name: str, /) -> None:
+        """Name the plan that waits, or none, in its status."""
         ...
 
     def depends_on(self) -> object | None:

@@ -2,15 +2,20 @@
 
 import string
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from captfctl.model import keys
 from captfctl.model.conditions import ConditionValue, cut
 from captfctl.model.core import Pod
 from captfctl.model.meta import Condition
 from captfctl.model.ops import Op
+from captfctl.model.owner import Owner
 from captfctl.model.reasons import ApplyJobSucceeded, JobFailure, WaitReason
 from captfctl.runs.stuck import pull_problem
 from captfctl.terraform.books.result_document import SUMMARY_MAX, source_state
 from captfctl.terraform.books.results import FinishedRun
+from captfctl.terraform.plans.drafts import made_by
+from captfctl.terraform.plans.wording import how_to_approve
 from runner import wire
 
 _REASON_MAX = 64
@@ -26,8 +31,18 @@ def deciding_run(runs: Sequence[FinishedRun]) -> FinishedRun | None:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Saying:
+    """What the words about a run depend on, besides the run. `manual`: every change of the object
+    has to be approved."""
+
+    owner: Owner
+    deleting: bool = False
+    manual: bool = False
+
+
 def apply_condition(
-    runs: Sequence[FinishedRun], previous: Condition | None, *, deleting: bool
+    runs: Sequence[FinishedRun], previous: Condition | None, saying: Saying
 ) -> ConditionValue:
     """A Job that was read before and is named already keeps what was said about it.
 
@@ -40,7 +55,20 @@ def apply_condition(
     if kept is not None and run.bookkept and names_job(kept.message, run.name):
         return kept
     pull = pull_failure(run, previous)
-    return pull or _outcome(run, deleting=deleting)
+    return pull or _outcome(run, saying)
+
+
+def carried_out(
+    runs: Sequence[FinishedRun], previous: Condition | None, saying: Saying
+) -> ConditionValue:
+    """The same, passing over runs that stopped before they applied anything: what they stopped
+    before is not wanted any more."""
+    left = [run for run in runs if not run.stopped]
+    if deciding_run(left) is None:
+        return ApplyJobSucceeded.APPLY_SUCCEEDED.says(
+            "the inputs of the state are the current ones"
+        )
+    return apply_condition(left, previous, saying)
 
 
 def _kept(previous: Condition | None, runs: Sequence[FinishedRun]) -> ConditionValue | None:
@@ -77,11 +105,11 @@ def names_job(message: str, job: str) -> bool:
     return message.startswith(start) and after not in _IN_NAMES
 
 
-def _outcome(run: FinishedRun, *, deleting: bool) -> ConditionValue:
+def _outcome(run: FinishedRun, saying: Saying) -> ConditionValue:
     if run.blocked:
-        return ApplyJobSucceeded.DESTRUCTIVE_PLAN_BLOCKED.says(_blocked(run, deleting=deleting))
+        return ApplyJobSucceeded.DESTRUCTIVE_PLAN_BLOCKED.says(_blocked(run, saying))
     if run.plan_changed:
-        return ApplyJobSucceeded.PLAN_CHANGED.says(_changed(run, deleting=deleting))
+        return ApplyJobSucceeded.PLAN_CHANGED.says(_changed(run, saying))
     if run.ok:
         destroyed = run.op is Op.DESTROY
         good = (
@@ -185,10 +213,9 @@ def cause(error: wire.Failure) -> str:
     return cut(known[0], SUMMARY_MAX) if known else ""
 
 
-UNTIL_APPROVALS = (
-    "nothing was applied. This release cannot approve such a plan: change the inputs so that "
-    "nothing is deleted or replaced, or apply it by hand with the same backend, which the next try "
-    "within ten minutes finds"
+NOTHING_TO_APPROVE = (
+    "nothing was applied, and it reported no plan that could be approved; it is tried again within "
+    "ten minutes"
 )
 
 
@@ -197,14 +224,28 @@ def stopped_before(run: FinishedRun) -> str:
     return f"stopped before a plan that deletes or replaces{failure_detail(run)}"
 
 
-def _blocked(run: FinishedRun, *, deleting: bool) -> str:
-    way = _NO_APPROVAL if deleting else f"; {UNTIL_APPROVALS}"
-    return f"Job {run.name}: {stopped_before(run)}{way}"
+def _blocked(run: FinishedRun, saying: Saying) -> str:
+    text = f"Job {run.name}: {stopped_before(run)}; "
+    if saying.deleting:
+        return text + _NO_APPROVAL
+    plan = made_by(run, saying.owner)
+    if not plan:
+        return text + NOTHING_TO_APPROVE
+    return f"{text}nothing was applied; {how_to_approve(plan, saying.owner.namespace)}"
 
 
-def _changed(run: FinishedRun, *, deleting: bool) -> str:
-    text = f"Job {run.name}: the plan is not the approved one any more, nothing was applied"
-    return text + (_NO_APPROVAL if deleting else failure_detail(run))
+def _changed(run: FinishedRun, saying: Saying) -> str:
+    text = f"Job {run.name}: {found_changed(run)}"
+    if saying.deleting:
+        return f"{text}; {_NO_APPROVAL}"
+    return text + failure_detail(run) + ("" if saying.manual else "; it is planned again")
 
 
-_NO_APPROVAL = "; the object is being deleted, so no approval is needed any more"
+def found_changed(run: FinishedRun) -> str:
+    """What stopped the apply of an approved plan."""
+    approved = run.job.metadata.annotations.get(keys.PLAN, "")
+    of = f" of TerraformPlan {approved}" if approved else ""
+    return f"what it would do is not what was approved{of}, nothing was applied"
+
+
+_NO_APPROVAL = "the object is being deleted, so no approval is needed any more"

@@ -21,12 +21,11 @@ from captfctl.runs.finished import release, retire, running_job
 from captfctl.runs.jobs import created_at, is_finished
 from captfctl.runs.leases import Leases
 from captfctl.runs.prune import prune
-from captfctl.terraform.books.apply_condition import apply_condition, detail
+from captfctl.terraform.books.apply_condition import Saying, apply_condition, detail
 from captfctl.terraform.books.counting import CountedRun, Retries, count, outcome_note
 from captfctl.terraform.books.drift import Stamps, drift_condition, drift_job_condition, stamps
 from captfctl.terraform.books.failures import FailureCounts, remediation_failures
 from captfctl.terraform.books.last_run import last_run, runtime_of
-from captfctl.terraform.books.plans import empty_plan
 from captfctl.terraform.books.promotion import Recorder
 from captfctl.terraform.books.restores import (
     Restored,
@@ -42,6 +41,7 @@ from captfctl.terraform.books.results import (
 from captfctl.terraform.books.runs import Runs
 from captfctl.terraform.books.unsaved import UnsavedBooks, judge_unsaved
 from captfctl.terraform.job.policy import failed_limit, history_limits
+from captfctl.terraform.plans.drafts import Draft, Plans, drafts_of, empty_plan
 from captfctl.terraform.state.lock import LockTrace, StateLock, find_lock, read_lock
 from captfctl.terraform.state.records import Records
 from captfctl.terraform.state.unsaved import Unsaved
@@ -66,7 +66,8 @@ class BooksInput:
     what the conditions say of that stays until the pause is over (runs.md: Jobs that cannot start).
     `lock`: as this pass read it already, which may only be where no Job is there to be read.
     `unsaved_shown`: the cache has a Secret that keeps an unsaved state.
-    `inputs_key`: as `FailureCounts` has it.
+    `inputs_key`: as `FailureCounts` has it. `plans_kept`: its changes may wait for an approval;
+    `plans` are those of it, `manual`: every change waits.
     """
 
     owner: Owner
@@ -79,6 +80,9 @@ class BooksInput:
     lock: StateLock | None = None
     unsaved_shown: bool = False
     inputs_key: str = keys.INPUTS_HASH
+    plans: Plans = field(default_factory=Plans)
+    plans_kept: bool = False
+    manual: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +93,8 @@ class Bookkeeping:
     `counted` and `notes` come once per Job. `records` are the inputs records after this pass's
     writes. `lock` is None while a Job is active. The stamps only ever move forward. A condition
     that is None stays as it is; `drop_restore_condition` asks for its removal.
-    `last_run`, `source_image` and `runtime_version` are to be written when they are not empty.
+    `drafts` are the plans that the unread runs made, oldest first. `last_run`, `source_image` and
+    `runtime_version` are to be written when they are not empty.
     """
 
     jobs: tuple[Job, ...]
@@ -99,6 +104,7 @@ class Bookkeeping:
     records: Records
     apply_condition: ConditionValue
     counted: tuple[CountedRun, ...] = ()
+    drafts: tuple[Draft, ...] = ()
     notes: tuple[Note, ...] = ()
     lock: StateLock | None = None
     last_refresh: datetime | None = None
@@ -147,7 +153,8 @@ def keep_books(door: Door, jobs: Sequence[Job], leases: Leases, given: BooksInpu
     stamp = stamps(runs, status.last_refresh, status.last_drift_check)
     remediations = remediation_failures(runs, stamp.drift_check)
     retries = Retries(failed, failed_limit(policy), remediations)
-    outcomes = [note for one in counted if (note := outcome_note(one, retries))]
+    drafts = _drafts(given, runs)
+    outcomes = [outcome_note(one, retries, drafts, owner.namespace) for one in counted]
 
     successful_limit, failure_limit = history_limits(policy)
     pruned = prune(door, jobs, successful=successful_limit, failed=failure_limit)
@@ -163,6 +170,7 @@ def keep_books(door: Door, jobs: Sequence[Job], leases: Leases, given: BooksInpu
         records=_with(recorder.records, unsaved),
         apply_condition=_apply_condition(given, runs),
         counted=counted,
+        drafts=drafts,
         notes=(*recorder.notes, *unsaved.notes, *outcomes),
         lock=lock,
         last_refresh=stamp.refresh,
@@ -197,6 +205,12 @@ def _read(door: Door, owner: Owner, jobs: Sequence[Job]) -> list[FinishedRun]:
     return runs
 
 
+def _drafts(given: BooksInput, runs: Runs) -> tuple[Draft, ...]:
+    if given.deleting or not given.plans_kept:
+        return ()
+    return drafts_of(runs, given.owner, given.plans, manual=given.manual)
+
+
 class _Lock:
     """Read at most once, and only when a silent apply has to be judged
     (state.md: The state lock)."""
@@ -224,7 +238,8 @@ def _apply_condition(given: BooksInput, runs: Runs) -> ConditionValue:
     previous = find(given.status.conditions, Type.APPLY_JOB_SUCCEEDED)
     if previous is not None and _pull_failure_stays(given, previous, runs):
         return ConditionValue.of(previous)
-    return apply_condition(runs, previous, deleting=given.deleting)
+    saying = Saying(given.owner, deleting=given.deleting, manual=given.manual)
+    return apply_condition(runs, previous, saying)
 
 
 def _drift_job_condition(given: BooksInput, runs: Runs, active: Job | None) -> ConditionValue:

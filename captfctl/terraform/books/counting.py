@@ -9,10 +9,17 @@ from captfctl.model import keys
 from captfctl.model.events import EventReason, Note
 from captfctl.model.ops import Op
 from captfctl.runs.jobs import created_at
-from captfctl.terraform.books.apply_condition import UNTIL_APPROVALS, failure_detail, stopped_before
+from captfctl.terraform.books.apply_condition import (
+    NOTHING_TO_APPROVE,
+    failure_detail,
+    found_changed,
+)
 from captfctl.terraform.books.failures import FailureCounts, retry_number
 from captfctl.terraform.books.result_document import source_state
 from captfctl.terraform.books.results import FinishedRun
+from captfctl.terraform.plans.drafts import Draft, plan_hash
+from captfctl.terraform.plans.wording import how_to_approve
+from runner import wire
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +69,20 @@ def _source_started(run: FinishedRun) -> datetime | None:
     return state.terminated.started_at if state.terminated else None
 
 
-def outcome_note(counted: CountedRun, retries: Retries) -> Note | None:
-    """The one Event about the Job; None for a changed plan, which its plan object reports."""
+def outcome_note(
+    counted: CountedRun, retries: Retries, drafts: Sequence[Draft], namespace: str
+) -> Note:
+    """The one Event about the Job. `drafts` are the plans that can be approved."""
     run, name = counted.run, counted.run.name
     if run.op is Op.RESTORE:
         return _restore_note(run)
+    made = next((draft for draft in drafts if draft.job == name), None)
+    planned = _plan_note(counted, made, namespace)
+    if planned is not None:
+        return planned
     if run.ok:
         text = f"{run.op} Job {name} succeeded after {counted.duration:.0f} s{_changes(run)}"
         return EventReason.JOB_SUCCEEDED.says(text, job=name)
-    if run.plan_changed:
-        return None
-    if run.blocked:
-        text = f"Job {name} {stopped_before(run)}; {UNTIL_APPROVALS}"
-        return EventReason.DESTRUCTIVE_PLAN_BLOCKED.says(text, job=name)
     if run.deadline:
         seconds = run.job.spec.active_deadline_seconds
         text = f"{run.op} Job {name} was ended by its deadline of {seconds} s"
@@ -85,6 +93,25 @@ def outcome_note(counted: CountedRun, retries: Retries) -> Note | None:
         return EventReason.JOB_INTERRUPTED.says(text, job=name)
     text = f"{run.op} Job {name}{failure_detail(run)}"
     return EventReason.JOB_FAILED.says(text + _next(run, retries), job=name)
+
+
+def _plan_note(counted: CountedRun, made: Draft | None, namespace: str) -> Note | None:
+    """The Event of a run that was to find out what would be done, or stopped when it had; None of
+    any other. How to approve the plan comes last, and fits."""
+    run, name = counted.run, counted.run.name
+    how = f"{made.summary.counts}; {how_to_approve(made.name, namespace)}" if made else ""
+    if run.op is Op.PLAN and run.ok and made:
+        return EventReason.PLAN_READY.says(f"plan Job {name}: {how}", job=name)
+    if run.op is Op.PLAN and run.ok and plan_hash(run) == wire.EMPTY_PLAN:
+        text = f"plan Job {name} found nothing to change: that is applied without an approval"
+        return EventReason.PLAN_READY.says(text, job=name)
+    if run.plan_changed:
+        text = f"Job {name}: {found_changed(run)}; {how or 'it is planned again'}"
+        return EventReason.PLAN_CHANGED.says(text, job=name)
+    if run.blocked:
+        text = f"Job {name} stopped before it deletes or replaces: {how or NOTHING_TO_APPROVE}"
+        return EventReason.DESTRUCTIVE_PLAN_BLOCKED.says(text, job=name)
+    return None
 
 
 def _restore_note(run: FinishedRun) -> Note:

@@ -174,7 +174,8 @@ def read_finished(
         log.info("Job %s/%s: no result: %s", job.metadata.namespace, job.metadata.name, problem)
     succeeded = outcome(job) is Outcome.SUCCEEDED
     kind = result.error_kind if result and not succeeded else ""
-    unreadable = op is Op.PLAN and succeeded and (result is None or result.plan is None)
+    told = result is not None and result.plan is not None and bool(result.plan.hash)
+    unreadable = op is Op.PLAN and succeeded and not told
     silent_apply = op is Op.APPLY and not succeeded and result is None
     return FinishedRun(
         job=job,

@@ -144,6 +144,7 @@ def _job_annotations(run: RunSpec) -> dict[str, str]:
             keys.APPROVED_PLAN: run.expect_plan,
             keys.PLAN: run.plan,
             keys.APPROVAL_HASH: run.approval_hash,
+            keys.CLUSTER_OUTPUTS_HASH: run.exports_hash,
         }
     if run.op not in _ANSWERS_PLAN and run.fallback_images:
         wanted[keys.IMAGE_FALLBACKS] = msgspec.json.encode(run.fallback_images).decode()

@@ -38,8 +38,9 @@ class RunSpec:
     the Secrets with a state that the run stores first (state.md: A state that a run could not
     store). `approval_hash` is set for a pool's apply that is guarded. `state_lock_version` is
     as the pass read it; empty: the start reads it. `generation` is the object's.
-    `extra_annotations` are a kind's own on its Jobs. `first_apply`: before this apply there was
-    neither a state nor a record. `unguarded`: a retry of that one, which may replace what it left.
+    `exports_hash` is that of the exports that such an apply renders. `extra_annotations` are a
+    kind's own on its Jobs. `first_apply`: before this apply there was neither a state nor a record.
+    `unguarded`: a retry of that one, which may replace what it left.
     """
 
     owner: Owner
@@ -63,6 +64,7 @@ class RunSpec:
     expect_plan: str = ""
     allow_deletes: str = ""
     approval_hash: str = ""
+    exports_hash: str = ""
     drift_remediation: bool = False
     after_failed_apply: bool = False
     after_interrupted_apply: str = ""

@@ -89,6 +89,7 @@ class TerraformWork:
                 inputs,
                 first_apply=run.first_apply,
                 lock_version=job.metadata.annotations.get(keys.STATE_LOCK_VERSION, ""),
+                exports_hash=run.exports_hash,
             )
         self._create_secret(job)
 

@@ -91,7 +91,8 @@ class AttemptMarks:
 
     `may_have_applied`: an attempt since the last success may have changed resources. `applied`: an
     apply succeeded once. `interrupted_apply`: the apply Job whose outcome is unconfirmed, or empty.
-    `state_not_saved`: the Job whose last state was neither stored nor kept.
+    `state_not_saved`: the Job whose last state was neither stored nor kept. `partial_exports`: the
+    first Job that may have applied a part of changed exports of the cluster.
     `first_apply`: the object's applies began without any state, so that what is there is their own.
     """
 
@@ -100,6 +101,7 @@ class AttemptMarks:
     interrupted_apply: str = ""
     first_apply: bool = False
     state_not_saved: str = ""
+    partial_exports: str = ""
 
     @classmethod
     def of(cls, record: Record) -> "AttemptMarks":
@@ -111,6 +113,7 @@ class AttemptMarks:
             or record.annotation(keys.UNCONFIRMED_APPLY),
             first_apply=record.annotation(keys.FIRST_APPLY) == keys.TRUE,
             state_not_saved=record.annotation(keys.STATE_NOT_SAVED),
+            partial_exports=record.annotation(keys.PARTIAL_CLUSTER_OUTPUTS),
         )
 
 
@@ -203,13 +206,16 @@ def write_attempt(
     *,
     first_apply: bool = False,
     lock_version: str = "",
+    exports_hash: str = "",
 ) -> Record:
     """Record a started apply. Marks of earlier attempts stay.
 
     `first_apply`: there was neither a state nor a record before it. `lock_version`: of the state
-    lock before its Job, which tells what became of a Job that is gone.
+    lock before its Job, which tells what became of a Job that is gone. `exports_hash`: of the
+    exports that it renders, where it is guarded because they are others than those applied.
     """
     notes = _attempt_annotations(inputs)
+    notes[keys.CLUSTER_OUTPUTS_HASH] = exports_hash or None
     notes[keys.STATE_LOCK_VERSION] = lock_version or None
     if first_apply:
         notes[keys.FIRST_APPLY] = keys.TRUE

@@ -61,11 +61,23 @@ def _interrupted(record: Record) -> str:
     return AttemptMarks.of(record).interrupted_apply
 
 
+def _partial(record: Record) -> str:
+    return AttemptMarks.of(record).partial_exports
+
+
 def mark_may_have_applied(door: Door, owner: Owner, job: str) -> Record | None:
-    """The failed or vanished apply may have changed resources; marked when the record is its."""
-    return change_marks(
-        door, owner, lambda record: {keys.MAY_HAVE_APPLIED: keys.TRUE} if record.job == job else {}
-    )
+    """The failed or vanished apply may have changed resources; marked when the record is its. With
+    changed exports of the cluster, a part of those may be applied."""
+
+    def change(record: Record) -> dict[str, str | None]:
+        if record.job != job:
+            return {}
+        wanted: dict[str, str | None] = {keys.MAY_HAVE_APPLIED: keys.TRUE}
+        if record.annotation(keys.CLUSTER_OUTPUTS_HASH) and not _partial(record):
+            wanted[keys.PARTIAL_CLUSTER_OUTPUTS] = job
+        return wanted
+
+    return change_marks(door, owner, change)
 
 
 def record_interrupted(door: Door, owner: Owner, job: str) -> Record | None:
@@ -104,6 +116,7 @@ def mark_promoted(
         }
         if newest:
             wanted[keys.MAY_HAVE_APPLIED] = None
+            wanted[keys.PARTIAL_CLUSTER_OUTPUTS] = None
         if answers_interrupted and _interrupted(record) == answers_interrupted:
             wanted |= _CONFIRMED
         return wanted

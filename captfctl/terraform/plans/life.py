@@ -1,0 +1,102 @@
+"""What becomes of a plan (plans.md: Phases and what moves them). Nothing here writes."""
+
+from dataclasses import dataclass
+
+from captfctl.model import keys
+from captfctl.model.conditions import Type, find
+from captfctl.model.events import EventReason, Note
+from captfctl.model.ops import Op
+from captfctl.model.plan import PlanPhase, PlanReason, TerraformPlan
+from captfctl.model.reasons import PlanApproved
+from captfctl.terraform.books.results import FinishedRun
+from captfctl.terraform.books.runs import Runs
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Where a live plan has come to, and why."""
+
+    phase: PlanPhase
+    ground: str = ""
+
+
+def turn(plan: TerraformPlan, runs: Runs) -> Turn:
+    """The phase of a live plan after these finished runs."""
+    run = _apply_of(plan, runs)
+    if run is not None and run.ok:
+        return Turn(PlanPhase.APPLIED, f"Job {run.name} applied exactly this plan")
+    if run is not None and run.plan_changed:
+        text = f"Job {run.name} found that something else would be done by now; nothing was applied"
+        return Turn(PlanPhase.FAILED, text)
+    return Turn(plan.phase)
+
+
+def _apply_of(plan: TerraformPlan, runs: Runs) -> FinishedRun | None:
+    """The newest finished apply of the plan."""
+    name = plan.metadata.name
+    return next(
+        (r for r in runs if r.op is Op.APPLY and r.job.metadata.annotations.get(keys.PLAN) == name),
+        None,
+    )
+
+
+def recorded(plan: TerraformPlan) -> str:
+    """The phase that was written down last."""
+    return plan.metadata.labels.get(keys.PLAN_PHASE, "")
+
+
+def ignored_late(plan: TerraformPlan) -> bool:
+    """Whether it was approved after it was superseded, and nobody was told that this is ignored."""
+    if plan.phase is not PlanPhase.SUPERSEDED or not plan.spec.approved:
+        return False
+    told = find(plan.status.conditions, Type.APPROVED)
+    return told is None or told.reason != PlanApproved.APPROVAL_IGNORED
+
+
+def moot(plan: TerraformPlan, *, inputs_hash: str, guarded: str, manual: bool) -> str:
+    """Why a plan that the decision does not name is not wanted any more; empty when it still is.
+
+    `inputs_hash`: of the inputs as they are. `guarded`: the approval hash of a change of exports
+    that is held or guarded now.
+    """
+    spec = plan.spec
+    if spec.reason is PlanReason.EXPORTS_CHANGE:
+        if guarded == spec.inputs_hash:
+            return ""
+        return "other inputs are wanted by now" if guarded else _WITHDRAWN
+    if spec.reason is PlanReason.MANUAL and not manual:
+        return "applyPolicy is not Manual any more"
+    if spec.reason is PlanReason.DESTRUCTIVE and manual:
+        return "applyPolicy is Manual now"
+    if spec.inputs_hash != inputs_hash:
+        return f"the inputs are {inputs_hash} by now"
+    return "nothing of these inputs has to be applied any more"
+
+
+_WITHDRAWN = "the exports of the cluster are the applied ones again"
+
+
+def told(plan: TerraformPlan, to: Turn, *, current: str = "") -> Note | None:
+    """The event of a plan that came to a phase; None for one that its run tells.
+
+    `current`: the plan that took its place.
+    """
+    name = plan.metadata.name
+    match to.phase:
+        case PlanPhase.APPROVED:
+            by = f" by {plan.spec.approved_by}" if plan.spec.approved_by else ""
+            return EventReason.PLAN_APPROVED.says(f"TerraformPlan {name} is approved{by}")
+        case PlanPhase.APPLIED:
+            return EventReason.PLAN_APPLIED.says(f"TerraformPlan {name}: {to.ground}")
+        case PlanPhase.SUPERSEDED:
+            text = f"TerraformPlan {name} is superseded: {to.ground}{_lost(plan, current)}"
+            return EventReason.PLAN_SUPERSEDED.says(text, warning=plan.spec.approved)
+    return None
+
+
+def _lost(plan: TerraformPlan, current: str) -> str:
+    if not plan.spec.approved:
+        return ""
+    by = f" by {plan.spec.approved_by}" if plan.spec.approved_by else ""
+    now = f"; the current one is {current}" if current else ""
+    return f"; its approval{by} applies nothing{now}"
