@@ -1,19 +1,12 @@
 """`captfctl approve`: approve a plan that waits for a person."""
 
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 
-from captfctl.cli.options import Data, Kubeconfig
+from captfctl.cli.options import Data, Kubeconfig, TextOrJson, Yes
+from captfctl.cli.output import TextFormat
 from captfctl.errors import InputError
-
-
-class Form(StrEnum):
-    """How the plan and what became of it are printed."""
-
-    TEXT = "text"
-    JSON = "json"
 
 
 def command(
@@ -41,9 +34,7 @@ def command(
             "--by", metavar="USER", help="Refuse unless this is you; with -f: who would approve."
         ),
     ] = "",
-    yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Do not ask. Needed where there is no terminal.")
-    ] = False,
+    yes: Yes = False,
     allow_destructive: Annotated[
         bool,
         typer.Option(
@@ -64,7 +55,7 @@ def command(
     ] = None,
     data: Data = None,
     kubeconfig: Kubeconfig = None,
-    output: Annotated[Form, typer.Option("--output", "-o", help="How to print.")] = Form.TEXT,
+    output: TextOrJson = TextFormat.TEXT,
     withdraw: Annotated[
         bool, typer.Option("--withdraw", "--revoke", "--undo", "--unapprove", hidden=True)
     ] = False,
@@ -99,4 +90,4 @@ def command(
         dry_run=dry_run,
         files=files or [],
     )
-    approve_plan(asked, data, kubeconfig, as_json=output is Form.JSON)
+    approve_plan(asked, data, kubeconfig, as_json=output is TextFormat.JSON)

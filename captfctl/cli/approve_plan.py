@@ -1,8 +1,6 @@
 """What `captfctl approve` reads, asks and prints."""
 
-import difflib
 import json
-import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,16 +9,16 @@ from typing import TextIO
 from captfctl.approvals import Evidence, Outcome, Refused, Request, Result, Who, approve
 from captfctl.approvals.checks import warnings
 from captfctl.approvals.evidence import own_user
+from captfctl.cli.confirm import answer_to, has_terminal
 from captfctl.cli.connect import cluster_door, running_here
 from captfctl.cli.options import data_dir
-from captfctl.cli.output import Document, escaped
+from captfctl.cli.output import Document, escaped, kubectl_patch
 from captfctl.cli.plan_text import document_of, print_plan
+from captfctl.cli.targets import OURS, named
 from captfctl.clock import Clock, SystemClock
 from captfctl.cluster.door import Door
 from captfctl.embedded.store import LOCAL_ADMIN
 from captfctl.errors import InputError
-from captfctl.model.crds import DEFINITIONS
-from captfctl.model.kinds import KINDS
 from captfctl.model.plan import TARGET_KINDS
 from captfctl.model.resources import TERRAFORM_PLANS
 
@@ -95,14 +93,14 @@ class _Screen:
             self._print(found, sys.stdout)
 
     def confirm(self, found: Evidence, *, by_name: bool) -> bool | None:
-        if not sys.stdin.isatty():
-            return None
-        if self._as_json:
+        if self._as_json and has_terminal():
             self._print(found, sys.stderr)
         name = found.plan.metadata.name
-        if by_name:
-            return _answer("To approve what it destroys, type the plan's name: ") == name
-        return _answer("Approve it? [y/N] ").lower() in ("y", "yes")
+        question = f"Type {name} to approve what it destroys: " if by_name else "Approve it? [y/N] "
+        answer = answer_to(question)
+        if answer is None:
+            return None
+        return answer == name if by_name else answer.lower() in ("y", "yes")
 
     def end(self, outcome: Outcome) -> None:
         found = outcome.found
@@ -126,12 +124,6 @@ class _Screen:
         print(json.dumps({**document, **ending}, indent=2))
 
 
-def _answer(question: str) -> str:
-    sys.stderr.write(question)
-    sys.stderr.flush()
-    return sys.stdin.readline().strip()
-
-
 def _written(outcome: Outcome) -> Document:
     if outcome.result is Result.DRY_RUN:
         return {"patch": outcome.patch}
@@ -147,12 +139,9 @@ def _last_words(outcome: Outcome) -> str:
         return f"{name} was approved by {by} before; nothing was written."
     if outcome.result is Result.APPROVED:
         return f"{name} approved by {escaped(outcome.patch['spec']['approvedBy'])}"
-    patch = shlex.quote(json.dumps(outcome.patch, separators=(",", ":")))
-    return (
-        f"{name} can be approved; nothing was written. What would be:\n\n"
-        f"  kubectl patch {TERRAFORM_PLANS.plural} {plan.metadata.name} "
-        f"-n {plan.metadata.namespace} --type=merge \\\n    -p {patch}"
-    )
+    meta = plan.metadata
+    command = kubectl_patch(TERRAFORM_PLANS.plural, meta.namespace, meta.name, outcome.patch)
+    return f"{name} can be approved; nothing was written. What would be:\n\n  {command}"
 
 
 def _request(asked: Asked) -> Request:
@@ -179,50 +168,18 @@ def _request(asked: Asked) -> Request:
 
 def _plan(text: str) -> str:
     """The name alone; `kubectl get -o name` writes the kind before it."""
-    kind, slash, name = text.rpartition("/")
-    if slash and _kind(kind) != TERRAFORM_PLANS.kind:
-        raise InputError(
-            f"{kind} is not the kind of a plan",
-            do=f"to approve the plan of {text}: --target {text}",
-        )
-    return name
+    return named(text, "", _PLANS).name if "/" in text else text
 
 
 def _target(text: str) -> tuple[str, str]:
-    kind, slash, name = text.partition("/")
-    if not slash or not name:
+    target = named(text, "", OURS)
+    kind = target.resource.kind
+    if kind not in TARGET_KINDS:
         raise InputError(
-            f"--target {text} names no object", do="write KIND/NAME, such as terraformcluster/web"
-        )
-    found = _kind(kind)
-    if found in KINDS and found not in TARGET_KINDS:
-        raise InputError(
-            f"no plans exist for {found} objects",
+            f"no plans exist for {kind} objects",
             why="a machine is never changed: another one takes its place",
         )
-    if found not in TARGET_KINDS:
-        close = difflib.get_close_matches(kind.lower(), _NAMES, 1)
-        known = " or ".join(target.lower() for target in TARGET_KINDS)
-        raise InputError(
-            f"there are no plans for {kind!r}",
-            do=f"did you mean {close[0]}/{name}?" if close else f"name a {known}",
-        )
-    return found, name
+    return kind, target.name
 
 
-def _kind(name: str) -> str:
-    """The kind of ours that goes by this name; empty when there is none."""
-    return _NAMES.get(name.lower(), "")
-
-
-_NAMES = {
-    name: definition.resource.kind
-    for definition in DEFINITIONS
-    for name in (
-        definition.resource.kind.lower(),
-        definition.resource.plural,
-        definition.resource.name,
-        f"{definition.resource.kind.lower()}.{definition.resource.group}",
-        *definition.short_names,
-    )
-}
+_PLANS = ((TERRAFORM_PLANS, "tfplan"),)

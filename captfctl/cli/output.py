@@ -2,6 +2,7 @@
 
 import io
 import json
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -37,6 +38,12 @@ class TextFormat(StrEnum):
 
     TEXT = "text"
     JSON = "json"
+
+
+def kubectl_patch(plural: str, namespace: str, name: str, patch: Document) -> str:
+    """The command that makes the same change with kubectl, in two lines for a shell."""
+    text = shlex.quote(json.dumps(patch, separators=(",", ":")))
+    return f"kubectl patch {plural} {name} -n {namespace} --type=merge \\\n    -p {text}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,17 +1,16 @@
 """What `captfctl restore` reads, asks and prints."""
 
 import json
-import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from captfctl.cli.confirm import answer_to, has_terminal
 from captfctl.cli.connect import cluster_door
 from captfctl.cli.options import data_dir
-from captfctl.cli.output import Document, escaped
+from captfctl.cli.output import Document, escaped, kubectl_patch
 from captfctl.cli.restore_text import (
     document_of,
     list_document,
@@ -133,13 +132,11 @@ class _Screen:
             print_proposal(self._target.shown, now, proposal, sys.stdout)
 
     def confirm(self, now: Situation) -> bool | None:
-        if not sys.stdin.isatty():
-            return None
-        if self._as_json and self._shown is not None:
+        if self._as_json and self._shown is not None and has_terminal():
             print_proposal(self._target.shown, *self._shown, sys.stderr)
-        sys.stderr.write(f"Type {now.obj.metadata.name} to put this state back: ")
-        sys.stderr.flush()
-        return sys.stdin.readline().strip() == now.obj.metadata.name
+        name = now.obj.metadata.name
+        answer = answer_to(f"Type {name} to put this state back: ")
+        return None if answer is None else answer == name
 
     def end(self, outcome: Outcome) -> None:
         if not self._as_json:
@@ -185,12 +182,7 @@ def _last_words(target: Named, outcome: Outcome) -> str:
             end = runs if outcome.job else ""
             return f"{target.shown}: serial {serial} is not asked for any more{end}"
         case Result.DRY_RUN:
-            return f"Nothing was written. What would be:\n\n  {_kubectl(target, outcome.patch)}"
-
-
-def _kubectl(target: Named, patch: dict[str, Any]) -> str:
-    text = shlex.quote(json.dumps(patch, separators=(",", ":")))
-    return (
-        f"kubectl patch {target.resource.plural} {target.name} -n {target.namespace} "
-        f"--type=merge \\\n    -p {text}"
-    )
+            command = kubectl_patch(
+                target.resource.plural, target.namespace, target.name, outcome.patch
+            )
+            return f"Nothing was written. What would be:\n\n  {command}"
