@@ -56,6 +56,11 @@ def state_backup(suffix: str, serial: int, digest: str = "") -> str:
     return f"{base}-{digest[:8]}" if digest else base
 
 
+def damaged_state(suffix: str, digest: str) -> str:
+    """The name of the set of a state that could not be read and was set aside."""
+    return f"captf-state-backup-{suffix}-damaged-{digest[:8]}"
+
+
 def backup_chunk(backup: str, chunk: int) -> str:
     """The name of a Secret of a backup set."""
     return f"{backup}-part-{chunk}" if chunk else backup

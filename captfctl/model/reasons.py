@@ -350,8 +350,8 @@ class ApplyJobSucceeded(
 
 
 _PUT_BACK = (
-    "Put the Secrets of the state back from a copy, or delete the object with spec.deletionPolicy "
-    "Retain."
+    "Restore one of the backups that the message lists, or put the Secrets of the state back from "
+    "a copy of yours; or delete the object with spec.deletionPolicy Retain."
 )
 
 
@@ -366,7 +366,7 @@ class StateReadable(Reason, types=(Type.STATE_READABLE,)):
         _PUT_BACK, event=EventReason.STATE_LOST, metric="lost")
     STATE_REPLACED = _Row(FALSE, "StateReplaced", PERSON,
         "The state is another one than was left, an older one, or its resources are gone.",
-        "Put the Secrets of the state back from a copy, or accept the state that is there now.",
+        "Restore one of the backups that the message lists, or accept the state that is there now.",
         event=EventReason.STATE_REPLACED, metric="replaced")
     STATE_NOT_SAVED = _Row(FALSE, "StateNotSaved", WAITS,
         "A run could not store the state that it left; it is kept, and the next run stores it.",
@@ -417,10 +417,10 @@ class RestoreJobSucceeded(Reason, types=(Type.RESTORE_JOB_SUCCEEDED,)):
     STATE_RESTORED = _Row(TRUE, "StateRestored", DONE, "The state was restored.")
     RESTORE_FAILED = _Row(FALSE, "RestoreFailed", PERSON,
         "The restore failed; the same serial is not tried again while the annotation names it.",
-        "Put the Secrets of the state back by hand, and remove the annotation.")
-    RESTORE_NOT_SUPPORTED = _Row(FALSE, "RestoreNotSupported", PERSON,
-        "A restore is asked for, which this release cannot do.",
-        "Put the Secrets of the state back by hand, and remove the annotation.",
+        "Correct what the message tells; then remove the annotation, and set it again.")
+    RESTORE_BACKUP_NOT_FOUND = _Row(FALSE, "RestoreBackupNotFound", PERSON,
+        "There is no complete and intact backup of what the annotation asks for.",
+        "Ask for one of the serials that the message lists, or remove the annotation.",
         event=EventReason.STATE_RESTORE_FAILED)
 
 

@@ -108,7 +108,7 @@ def _namespace_terminating(p: Pass, op: Op) -> Obstacle:
 
 
 def _check(p: Pass, decided: Decided, op: Op) -> Rendered | Obstacle:
-    obstacle = _permission(p, op) or _dependencies(p, decided.known) or _policy(p, op)
+    obstacle = _permission(p, op) or _dependencies(p, decided.known, op) or _policy(p, op)
     if obstacle is not None:
         return obstacle
     rendered = _render(p, decided, op)
@@ -152,8 +152,8 @@ def _permission(p: Pass, op: Op) -> Obstacle | None:
     return Obstacle(constants.GATE_REQUEUE)
 
 
-def _dependencies(p: Pass, known: Known) -> Obstacle | None:
-    if p.deleting or known.inputs.gate is None:
+def _dependencies(p: Pass, known: Known, op: Op) -> Obstacle | None:
+    if p.deleting or op is Op.RESTORE or known.inputs.gate is None:
         return None
     return Obstacle(constants.GATE_REQUEUE)
 

@@ -13,8 +13,9 @@ from captfctl.model.ops import Op
 from captfctl.model.reasons import JobFailure
 from captfctl.model.resources import JOBS
 from captfctl.model.status import ActiveJob
-from captfctl.reconcile import provisioning
+from captfctl.reconcile import provisioning, restore
 from captfctl.reconcile.context import Pass
+from captfctl.reconcile.deletion import retaining
 from captfctl.reconcile.finish import finish
 from captfctl.reconcile.images import DESTROY_IMAGE, fallback_image
 from captfctl.reconcile.known import Ended, Known
@@ -103,6 +104,8 @@ def remove_if_stuck(p: Pass, known: Known, job: Job, starting: Starting) -> Unst
 def _outdated(p: Pass, job: Job) -> str:
     """Why a Job that has not begun should not any more; empty when it should."""
     op, meta = op_of(job), p.obj.metadata
+    if op is Op.RESTORE and not retaining(p):
+        return restore.outdated(p, job)
     if p.deleting:
         wanted = meta.annotations.get(DESTROY_IMAGE, "")
         if op is not Op.DESTROY:

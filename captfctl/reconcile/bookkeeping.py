@@ -1,10 +1,8 @@
 """Finished Jobs, read once: what they say about the object (runs.md: Bookkeeping)."""
 
-from captfctl.model import keys
 from captfctl.model.conditions import Type
-from captfctl.model.ops import Op
-from captfctl.model.reasons import RestoreJobSucceeded
 from captfctl.model.status import SourceStatus
+from captfctl.reconcile import restore
 from captfctl.reconcile.context import Pass
 from captfctl.reconcile.known import Found, Known
 from captfctl.terraform.books.bookkeeping import Bookkeeping, BooksInput, keep_books
@@ -28,8 +26,8 @@ def keep(p: Pass, found: Found) -> Known:
             p.set(kind, value)
     if books.drop_restore_condition:
         p.conditions.remove(Type.RESTORE_JOB_SUCCEEDED)
-    _restore_request(p, books)
     _status(p, books)
+    restore.consume(p, books)
     return Known(
         books=books,
         records=books.records,
@@ -42,19 +40,6 @@ def keep(p: Pass, found: Found) -> Known:
 def _size(records: Records) -> int:
     record = records.attempt or records.applied
     return sum(len(data) for data in record.files.values()) if record else 0
-
-
-def _restore_request(p: Pass, books: Bookkeeping) -> None:
-    """Say that a request for a restore is not acted on, as long as it is there."""
-    told = p.conditions[Type.RESTORE_JOB_SUCCEEDED]
-    if keys.RESTORE_STATE in p.obj.metadata.annotations and books.newest(Op.RESTORE) is None:
-        text = (
-            f"the annotation {keys.RESTORE_STATE} is not acted on: this release cannot restore a "
-            "backup; put the Secrets of the state back by hand, and remove the annotation"
-        )
-        p.conditions.set_reason(RestoreJobSucceeded.RESTORE_NOT_SUPPORTED, text)
-    elif told is not None and told.reason == RestoreJobSucceeded.RESTORE_NOT_SUPPORTED:
-        p.conditions.remove(Type.RESTORE_JOB_SUCCEEDED)
 
 
 def _given(p: Pass, found: Found) -> BooksInput:

@@ -13,6 +13,7 @@ from captfctl.decide import Decision, Nanoseconds
 from captfctl.model.conditions import ConditionValue
 from captfctl.model.core import Job
 from captfctl.reconcile.identity import Identity
+from captfctl.reconcile.restore import Request
 from captfctl.terraform.books.bookkeeping import Bookkeeping
 from captfctl.terraform.contract.values import ContractInputs
 from captfctl.terraform.contract.variables import UserVariables
@@ -104,8 +105,8 @@ class Known:
 
     `state` None: it was not read in this pass. `records` are as this pass left them.
     `running_apply` is the name of the apply that runs. `plans` are as this pass left them, too.
-    `decision` None: nothing was decided in this pass. `credentials_error` is what keeps Jobs from
-    being started and is worth trying again.
+    `restore` is what is asked for and can be done. `decision` None: nothing was decided in this
+    pass. `credentials_error` is what keeps Jobs from being started and is worth trying again.
     """
 
     books: Bookkeeping
@@ -116,6 +117,7 @@ class Known:
     inputs: Inputs = field(default_factory=Inputs)
     plans: Plans = field(default_factory=Plans)
     running_apply: str = ""
+    restore: Request = field(default_factory=Request)
     decision: Decision | None = None
     credentials_error: Exception | None = None
 

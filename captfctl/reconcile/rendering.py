@@ -16,8 +16,8 @@ from captfctl.reconcile.finish import first_apply_unfinished, last_apply_failed
 from captfctl.reconcile.images import Images, choose, fallback_image
 from captfctl.reconcile.known import Decided, Guard, Inputs, Known
 from captfctl.runs.jobs import next_attempt
-from captfctl.terraform.contract.render import render
-from captfctl.terraform.job.run import RunSpec
+from captfctl.terraform.contract.render import render, render_restore
+from captfctl.terraform.job.run import RestoreSource, RunSpec
 from captfctl.terraform.state.records import Record, unpullable_images
 
 
@@ -36,6 +36,8 @@ def render_run(p: Pass, decided: Decided, op: Op) -> Rendered | None:
     """None: there is nothing to render from. Raises `InputsTooLarge` and `ContractError`."""
     if op in (Op.APPLY, Op.PLAN):
         return _current(p, decided, op)
+    if op is Op.RESTORE:
+        return _restore(p, decided)
     return _of_state(p, decided, op)
 
 
@@ -103,6 +105,34 @@ def _of_state(p: Pass, decided: Decided, op: Op) -> Rendered | None:
     return Rendered(run, images, record if op is Op.DESTROY else None)
 
 
+def _restore(p: Pass, decided: Decided) -> Rendered | None:
+    """A root with a backend and nothing else, on the image that was applied."""
+    known, backup = decided.known, decided.known.restore.backup
+    if backup is None:
+        return None
+    images = choose(
+        known.records.applied or known.records.attempt,
+        fallback_image(p.obj, known.records, Op.RESTORE),
+        unpullable_images(known.records, p.now),
+    )
+    run = _run(
+        p,
+        decided,
+        Op.RESTORE,
+        render_restore().data(),
+        images,
+        inputs_hash=backup.inputs_hash,
+        tick=f"restore/{backup.name}",
+        restore=RestoreSource(
+            serial=backup.serial,
+            backup=backup.name,
+            secrets=backup.secret_names,
+            resources=backup.resources,
+        ),
+    )
+    return Rendered(run, images)
+
+
 def _files_for(p: Pass, known: Known, op: Op, record: Record | None) -> Mapping[str, bytes] | None:
     if op is not Op.DESTROY and p.rules.mutable:
         return _files(known.inputs)
@@ -137,6 +167,7 @@ def _run(
     after_interrupted_apply: str = "",
     first_apply: bool = False,
     unguarded: bool = False,
+    restore: RestoreSource | None = None,
 ) -> RunSpec:
     policy = p.obj.spec.source.image_pull_policy
     known, has_state = decided.known, decided.state.exists
@@ -170,6 +201,7 @@ def _run(
         after_interrupted_apply=after_interrupted_apply,
         first_apply=first_apply,
         unguarded=unguarded,
+        restore=restore,
         generation=p.obj.metadata.generation,
         extra_annotations=_counted(p, known, op),
     )

@@ -15,6 +15,7 @@ from captfctl.reconcile import (
     deletion,
     inputs,
     plans,
+    restore,
     state_step,
 )
 from captfctl.reconcile.act import run_job
@@ -61,8 +62,9 @@ def decide(p: Pass, known: Known, found: State | Unreadable | None) -> Decided |
     _repair_owner_references(p, known, view)
     if not p.deleting and (p.rules.mutable or not p.provisioned):
         known = replace(known, inputs=inputs.build(p, known, view))
-    if view.held and not deletion.retaining(p):
-        # A requested restore is the one thing that may still run; it joins here.
+    if not p.deleting or (view.held and not deletion.retaining(p)):
+        known = replace(known, restore=restore.requested(p, known.books))
+    if view.held and not deletion.retaining(p) and known.restore.backup is None:
         _count(p, "none", "DeletionHeld" if p.deleting else "StateHeld")
         return finish(p, known, constants.STATE_REQUEUE)
     decision = decide_op(snapshot(p, known, view))
@@ -87,7 +89,7 @@ def act(p: Pass, decided: Decided) -> Ended:
         return run_job(p, decided, decision.op)
     _count(p, "none", decision.reason)
     wait = requeue(decision)
-    if decided.state.backup_due:
+    if decided.state.backup_due or known.restore.refused:
         return finish(p, known, min(wait or constants.STATE_REQUEUE, constants.STATE_REQUEUE))
     settled = decision.reason is Reason.UP_TO_DATE and known.credentials_error is None
     return finish(p, known, wait, idle=decision.requeue_after if settled else None)

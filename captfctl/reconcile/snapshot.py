@@ -20,7 +20,7 @@ _OFF = timedelta(0)
 
 
 def snapshot(p: Pass, known: Known, view: StateView) -> DecideInput:
-    """The object as `decide_op` sees it. A requested restore is a further field of it."""
+    """The object as `decide_op` sees it."""
     status, config = p.obj.status, p.config
     newest = known.books.newest(Op.APPLY)
     guard = known.inputs.guard if known.inputs.guarded else None
@@ -43,6 +43,7 @@ def snapshot(p: Pass, known: Known, view: StateView) -> DecideInput:
         uid=p.owner.uid,
         created=p.obj.metadata.creation_timestamp,
         state_held=p.deleting and view.held,
+        restore=known.restore.backup is not None,
         retain=retaining(p),
         first_apply=first_apply_unfinished(p, known),
         manual_apply=config.manual_apply,

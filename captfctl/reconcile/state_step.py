@@ -148,7 +148,7 @@ def _readable(p: Pass, known: Known, found: State) -> tuple[Records, StateView]:
     ours = restored.name if restored is not None and restored.ok else ""
     why = contradiction(_last(p), found, restored=ours)
     if why and not _accepted(p, found):
-        verdict = replaced(p.owner, found, why, deleting=p.deleting)
+        verdict = replaced(p.env.door, p.owner, found, why, deleting=p.deleting)
         p.conditions.set_reason(verdict.reason, verdict.message)
         return known.records, StateView(None, verdict.held)
     return _believe(p, known, found)

@@ -39,7 +39,6 @@ LATER = {
         "VariablesSourcePending",
         "VariablesSchemaUnavailable",
     ],
-    "restore": ["RestoreBackupNotFound"],
 }
 # A text that is the name of a reason and something else, too.
 HOMONYMS = {

@@ -31,6 +31,7 @@ from captfctl.model.core import (
 )
 from captfctl.model.meta import ObjectMeta, OwnerReference, whole_seconds
 from captfctl.model.resources import JOBS, LEASES, PODS, SECRETS
+from runner import wire
 
 OUTPUTS: Mapping[str, Any] = {
     "control_plane_endpoint": {"host": "api.example.com", "port": 6443},
@@ -179,6 +180,26 @@ class FakeRunner:
         )
         self._door.create(SECRETS, secret, job.metadata.namespace)
 
+    def push_backup(self, job: Job) -> None:
+        """What `state push -force` leaves: the content of the backup that the Job mounts."""
+        self.take_lock(job)
+        namespace = job.metadata.namespace
+        payload = b"".join(
+            self._door.get(SECRETS, name, namespace).data[keys.TFSTATE]
+            for name in backup_secrets(job)
+        )
+        gzip.decompress(payload)
+        name = names.state_secret(suffix_of(job))
+        found = self._find(SECRETS, name, namespace)
+        if found is None:
+            self.write_state(job, {})
+            found = self._door.get(SECRETS, name, namespace)
+        found.data[keys.TFSTATE] = payload
+        self._door.update(SECRETS, found)
+        part = names.state_secret(suffix_of(job), 1)
+        if self._find(SECRETS, part, namespace) is not None:
+            self._door.delete(SECRETS, part, namespace)
+
     def resources(self, job: Job) -> int:
         """How many resources the state of the Job's object tells of."""
         secret = self._find(SECRETS, names.state_secret(suffix_of(job)), job.metadata.namespace)
@@ -202,6 +223,8 @@ class FakeRunner:
         op = job.metadata.labels[keys.OP]
         if op == "destroy":
             self.write_state(job, {}, resources=0)
+        elif op == "restore":
+            self.push_backup(job)
         elif op != "plan":
             self.write_state(job, outputs)
         self.end(job, ok=True, result={"op": op, **result})
@@ -298,6 +321,20 @@ def state_payload(serial: int, outputs: Mapping[str, Any], resources: int) -> by
         "resources": [{"mode": "managed", "type": "t", "name": str(i)} for i in range(resources)],
     }
     return gzip.compress(json.dumps(document).encode(), mtime=0)
+
+
+def backup_secrets(job: Job) -> list[str]:
+    """The Secrets of the backup that a restore's pod mounts, in order."""
+    (config,) = [v for v in job.spec.template.spec.volumes if v.name == "config"]
+    assert config.projected is not None
+    items = {
+        item.path: source.secret.name
+        for source in config.projected.sources
+        if source.secret is not None
+        for item in source.secret.items
+    }
+    chunks = [path for path in items if path.startswith(f"{wire.RESTORE_DIRECTORY}/")]
+    return [items[path] for path in sorted(chunks, key=lambda path: int(path.split("/")[1]))]
 
 
 def suffix_of(job: Job) -> str:

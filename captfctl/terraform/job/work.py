@@ -14,6 +14,7 @@ from captfctl.model.ops import Op
 from captfctl.model.resources import SECRETS
 from captfctl.terraform.job.build import RunnerSettings, build_job, build_run_secret
 from captfctl.terraform.job.run import RunSpec
+from captfctl.terraform.state.backup_store import make_room
 from captfctl.terraform.state.lock import find_lock, lock_version, remove_lock
 from captfctl.terraform.state.plan_key import ensure_plan_key
 from captfctl.terraform.state.records import RunInputs, write_attempt
@@ -44,6 +45,8 @@ class TerraformWork:
     def build(self) -> Job:
         run = self._run
         self._confirm_unsaved()
+        if run.op is Op.RESTORE:
+            make_room(self._door, run.owner)
         if run.lock_to_remove:
             remove_lock(self._door, run.owner, run.lock_to_remove)
         if run.op is Op.APPLY and (run.lock_to_remove or not run.state_lock_version):

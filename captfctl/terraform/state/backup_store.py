@@ -1,6 +1,6 @@
 """Taking backups of a state and deleting those that are not kept any more (state.md: Backups)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -11,16 +11,23 @@ from captfctl.model.core import Secret
 from captfctl.model.meta import ObjectMeta, seconds_stamp
 from captfctl.model.owner import Owner
 from captfctl.model.resources import SECRETS
-from captfctl.terraform.state.backups import BackupSet, backup_sets
+from captfctl.terraform.state.backups import BackupSet, backup_sets, read_backups
 from captfctl.terraform.state.protected import delete_protected, with_owner
-from captfctl.terraform.state.reader import State, digest_of
+from captfctl.terraform.state.reader import (
+    State,
+    StateProblem,
+    Unreadable,
+    digest_of,
+    state_of,
+    state_selector,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """When a backup is taken, and after which Job of the object."""
+    """When a backup is taken, and after which Job of the object. None: as its Secrets tell."""
 
-    now: datetime
+    now: datetime | None = None
     job: str = ""
 
 
@@ -77,8 +84,12 @@ def _copy(
         keys.BACKUP_CHUNKS: str(len(state.chunks)),
         keys.INPUTS_HASH: "" if index else state.inputs_hash,
     }
+    return _backup_secret(owner, names.backup_chunk(name, index), notes, chunk)
+
+
+def _backup_secret(owner: Owner, name: str, notes: Mapping[str, str], chunk: Secret) -> Secret:
     meta = ObjectMeta(
-        name=names.backup_chunk(name, index),
+        name=name,
         namespace=owner.namespace,
         labels={
             **owner.backend_labels,
@@ -104,6 +115,41 @@ def _create(door: Door, secret: Secret) -> ObjectMeta:
         if found is None or notes.get(keys.BACKUP_DIGEST) != meta.annotations[keys.BACKUP_DIGEST]:
             raise Conflict(f"Secret {meta.namespace}/{meta.name} holds something else") from None
         return found.metadata
+
+
+def make_room(door: Door, owner: Owner) -> None:
+    """Keep the state that a restore is about to replace.
+
+    One that can be read becomes a backup, unless it is one. One that cannot be read is set aside,
+    or else the runtime refuses to write over it. Every step may be repeated.
+    """
+    secrets = door.list(SECRETS, owner.namespace, labels=state_selector(owner)).items
+    found = state_of(secrets, owner)
+    if isinstance(found, State):
+        backups = read_backups(door, owner)
+        if found.serial > 0 and backup_of(backups, found) is None:
+            take_backup(door, owner, found, Moment(), backups)
+    elif found.problem not in (StateProblem.NO_STATE, StateProblem.TOO_LARGE):
+        _set_aside(door, owner, secrets, found)
+
+
+def _set_aside(door: Door, owner: Owner, secrets: Sequence[Secret], why: Unreadable) -> None:
+    """Copies first, then the state goes: a state that is gone is a lost one, which is held, too."""
+    payload = b"".join(secret.data.get(keys.TFSTATE, b"") for secret in secrets)
+    digest = digest_of(payload)
+    name = names.damaged_state(owner.suffix, digest)
+    for index, secret in enumerate(secrets):
+        notes = {
+            keys.BACKUP_DAMAGE: f"a state that was set aside: {why.message}",
+            keys.BACKUP_DIGEST: digest,
+            keys.BACKUP_BYTES: str(len(payload)),
+            keys.BACKUP_SET: name,
+            keys.BACKUP_CHUNK: str(index),
+            keys.BACKUP_CHUNKS: str(len(secrets)),
+        }
+        _create(door, _backup_secret(owner, names.backup_chunk(name, index), notes, secret))
+    for secret in secrets:
+        delete_protected(door, secret.metadata)
 
 
 def surplus(

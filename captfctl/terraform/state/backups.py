@@ -17,6 +17,7 @@ from runner import wire
 _NUMBER = re.compile(r"[0-9]{1,19}")
 _LARGEST_SERIAL = 2**63 - 1
 _NEVER = 0.0
+_NO_SERIAL = "its serial is no number of 1 or more"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +111,7 @@ def _set_of(name: str, metas: Sequence[ObjectMeta]) -> BackupSet:
         job=notes.get(keys.BACKUP_SOURCE_JOB, ""),
         digest=notes.get(keys.BACKUP_DIGEST, ""),
         inputs_hash=chunks[0].annotations.get(keys.INPUTS_HASH, "") if 0 in chunks else "",
-        defect=_defect(serial, count, chunks, strangers),
+        defect=notes.get(keys.BACKUP_DAMAGE) or _defect(serial, count, chunks, strangers),
         count=count,
         chunks=chunks,
         secrets=tuple(metas),
@@ -140,7 +141,7 @@ def _defect(
         return f"chunk {', '.join(missing)} of {count} is missing (the first is chunk 0)"
     if len(chunks) > count:
         return f"chunk {max(chunks)} is too many: it says that it has {count}"
-    return "" if serial else "its serial is no number of 1 or more"
+    return "" if serial else _NO_SERIAL
 
 
 def parse_serial(text: str) -> int | None:

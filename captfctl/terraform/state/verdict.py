@@ -7,7 +7,7 @@ from captfctl.model import keys, names
 from captfctl.model.owner import Owner
 from captfctl.model.reasons import StateReadable
 from captfctl.model.resources import SECRETS
-from captfctl.terraform.state.backups import backup_selector
+from captfctl.terraform.state.backups import backup_selector, read_backups
 from captfctl.terraform.state.last_state import LastState, accepted_as
 from captfctl.terraform.state.lock import LockTrace, find_lock
 from captfctl.terraform.state.reader import (
@@ -34,6 +34,7 @@ class Verdict:
         return self.reason.status
 
 
+_SERIALS_MAX = 16
 _REASONS = {
     StateProblem.ENCRYPTED: StateReadable.STATE_ENCRYPTED,
     StateProblem.INCONSISTENT: StateReadable.STATE_INCONSISTENT,
@@ -111,11 +112,11 @@ def judge(
     if unreadable.problem is StateProblem.TOO_LARGE:
         return _too_large(unreadable, deleting=deleting)
     if unreadable.problem is not StateProblem.NO_STATE:
-        text = f"{unreadable.message}. {_put_back(owner)}"
+        text = f"{unreadable.message}. {_way_back(door, owner)}"
         return _held(_REASONS[unreadable.problem], text, deleting=deleting)
     if applied_before(door, owner, signs):
         was = f": {signs.last} was there" if signs.last else ""
-        text = f"the object was applied before and its state is gone{was}. {_put_back(owner)}"
+        text = f"the object was applied before and its state is gone{was}. {_way_back(door, owner)}"
         return _held(StateReadable.STATE_LOST, text, deleting=deleting)
     interrupted = signs.records.marks.interrupted_apply
     if interrupted:
@@ -124,11 +125,12 @@ def judge(
     return Verdict(StateReadable.STATE_NOT_FOUND, "there is no state yet")
 
 
-def replaced(owner: Owner, found: State, why: str, *, deleting: bool) -> Verdict:
+def replaced(door: Door, owner: Owner, found: State, why: str, *, deleting: bool) -> Verdict:
     """The verdict on a state that can be read and is not the one that was left."""
+    accept = f"{keys.ACCEPT_STATE}={accepted_as(found)}"
     text = (
-        f"{why}. Nothing is applied or destroyed with it. {_put_back(owner)}; or, if what is there "
-        f"now is right, accept it with the annotation {keys.ACCEPT_STATE}={accepted_as(found)}"
+        f"{why}. Nothing is applied or destroyed with it. {_way_back(door, owner)}; or, if what is "
+        f"there now is right, accept it with the annotation {accept}"
     )
     return _held(StateReadable.STATE_REPLACED, text, deleting=deleting)
 
@@ -155,8 +157,17 @@ def large(state: State) -> str:
     )
 
 
-def _put_back(owner: Owner) -> str:
-    return f"Put Secret {names.state_secret(owner.suffix)} back from a copy of yours"
+def _way_back(door: Door, owner: Owner) -> str:
+    """A restore is advised only where there is something to restore."""
+    there = [str(backup.serial) for backup in read_backups(door, owner) if backup.complete]
+    copy = f"ut Secret {names.state_secret(owner.suffix)} back from a copy of yours"
+    if not there:
+        return f"P{copy}"
+    serials = list(dict.fromkeys(there))
+    return (
+        f"Restore a backup with the annotation {keys.RESTORE_STATE}=<serial>, newest first: "
+        f"{', '.join(serials[:_SERIALS_MAX])}; or p{copy}"
+    )
 
 
 def _held(reason: StateReadable, message: str, *, deleting: bool) -> Verdict:
