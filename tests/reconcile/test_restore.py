@@ -270,6 +270,26 @@ def test_a_missing_backup_is_told_with_the_serials_that_are_there(backed: World)
     assert backed.metrics.restores == ["not_found", "not_found"]
 
 
+def test_without_the_request_what_was_said_of_it_is_gone(backed: World):
+    ask(backed, 9)
+    backed.settle(2)
+    withdraw(backed)
+    backed.settle(2)
+
+    assert backed.reason(CONDITION) == ""
+    assert backed.events.warnings() == ["StateRestoreFailed"]
+
+
+def test_a_held_object_says_that_a_backup_is_not_there(backed: World):
+    lose_state(backed)
+    ask(backed, 9)
+    backed.settle(2)
+
+    assert backed.reason("StateReadable") == "False/StateLost"
+    assert backed.reason(CONDITION) == "False/RestoreBackupNotFound"
+    assert restores(backed) == []
+
+
 def test_blanks_around_a_serial_do_not_matter(backed: World):
     ask(backed, " 2 ")
     backed.run()

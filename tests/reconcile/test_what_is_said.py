@@ -1,13 +1,11 @@
 """What conditions and events say, so that a person knows what is the case and what to do."""
 
-import pytest
-
 from captfctl.model import keys, names
 from captfctl.model.reasons import Standing, WaitReason, table
-from captfctl.model.resources import SECRETS, TERRAFORM_CLUSTERS
+from captfctl.model.resources import TERRAFORM_CLUSTERS
 from captfctl.terraform.state.records import mark_unpullable
 from runner import wire
-from tests.support.cluster_world import IMAGE, NAME, NAMESPACE, World, annotated, variables
+from tests.support.cluster_world import IMAGE, NAME, World, variables
 from tests.support.fake_runner import OUTPUTS
 
 LARGE = {**OUTPUTS, "exports": "y" * 65_537}
@@ -15,49 +13,6 @@ LARGE = {**OUTPUTS, "exports": "y" * 65_537}
 
 def notes(world: World, reason: str) -> list[str]:
     return [note.note for note in world.events.notes if note.reason == reason]
-
-
-# A restore that is asked for.
-
-
-def ask(world: World, serial: str | None) -> None:
-    world.edit(annotated({keys.RESTORE_STATE: serial}))
-
-
-@pytest.mark.parametrize("serial", ["7", "nonsense", ""])
-def test_a_restore_that_is_asked_for_is_said_not_to_be_done_once(ready: World, serial: str):
-    ask(ready, serial)
-    ready.settle()
-    assert ready.reason("RestoreJobSucceeded") == "False/RestoreNotSupported"
-    assert keys.RESTORE_STATE in ready.condition("RestoreJobSucceeded").message
-    assert ready.events.warnings() == ["StateRestoreFailed"]
-    assert ready.job_ops() == ["apply"]
-
-
-def test_without_the_request_the_condition_is_gone(ready: World):
-    ask(ready, "7")
-    ready.settle()
-    ask(ready, None)
-    ready.settle()
-    assert ready.reason("RestoreJobSucceeded") == ""
-    assert ready.events.warnings() == ["StateRestoreFailed"]
-
-
-def test_a_paused_object_says_it_too(ready: World):
-    ready.edit(annotated({keys.PAUSED: "", keys.RESTORE_STATE: "7"}))
-    ready.settle()
-    assert ready.reason("RestoreJobSucceeded") == "False/RestoreNotSupported"
-
-
-def test_an_object_whose_state_is_lost_says_it_too(ready: World):
-    for name in ready.secrets():
-        if name.startswith("tfstate-"):
-            ready.writes.patch(SECRETS, name, NAMESPACE, {"metadata": {"finalizers": None}})
-            ready.door.delete(SECRETS, name, NAMESPACE)
-    ask(ready, "7")
-    ready.settle()
-    assert ready.reason("StateReadable") == "False/StateLost"
-    assert ready.reason("RestoreJobSucceeded") == "False/RestoreNotSupported"
 
 
 # Exports that are too large.
