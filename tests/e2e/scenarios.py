@@ -19,6 +19,7 @@ from captfctl.model.core import Event, Job, Namespace, Pod
 from captfctl.model.meta import Condition, ObjectMeta
 from captfctl.model.ops import Op
 from captfctl.model.owner import Owner
+from captfctl.model.plan import PlanPhase, TerraformPlan
 from captfctl.model.resources import (
     EVENTS,
     JOBS,
@@ -27,6 +28,7 @@ from captfctl.model.resources import (
     PODS,
     SECRETS,
     TERRAFORM_CLUSTERS,
+    TERRAFORM_PLANS,
 )
 from captfctl.model.terraform import TerraformCluster
 from captfctl.reconcile import kept_pods
@@ -111,6 +113,10 @@ class Story:
     def jobs(self, op: Op) -> list[Job]:
         found = self.door.list(JOBS, self.namespace, labels=f"{keys.OP}={op}").items
         return sorted(found, key=lambda job: int(job.metadata.labels[keys.ATTEMPT]))
+
+    def plans(self, phase: PlanPhase | None = None) -> list[TerraformPlan]:
+        found = self.door.list(TERRAFORM_PLANS, self.namespace).items
+        return [plan for plan in found if phase in (None, plan.status.phase)]
 
     def pods(self) -> list[Pod]:
         return self.door.list(PODS, self.namespace).items
@@ -235,6 +241,30 @@ def lives_and_dies(story: Story) -> None:
     story.site.kubectl("delete", "cluster", NAME, "-n", story.namespace, "--timeout=90s")
     assert story.gone()
     eventually(lambda: nothing_left(story), lambda: f"nothing left: {leftovers(story)}", 30)
+
+
+def changes_wait_for_an_approval(story: Story) -> None:
+    """What is planned waits; what is approved, here with kubectl, is applied and nothing else."""
+    story.replace("  variables:\n", "  applyPolicy: Manual\n  variables:\n")
+    story.create()
+    story.wait_settled()
+    assert story.plans() == []
+    story.set_variables(subnets=3)
+    eventually(lambda: story.plans(PlanPhase.PENDING), lambda: f"a plan: {story.explain()}")
+    (plan,) = story.plans()
+    said = story.condition("ApplyJobSucceeded")
+    assert said is not None
+    assert said.message.endswith(f"captfctl approve {plan.metadata.name} -n {story.namespace}")
+    assert len(story.jobs(Op.APPLY)) == 1
+    user = story.site.kubectl("auth", "whoami", "-o", "jsonpath={.status.userInfo.username}")
+    approval = json.dumps({"spec": {"approved": True, "approvedBy": user}})
+    named = ("terraformplan", plan.metadata.name, "-n", story.namespace)
+    story.site.kubectl("patch", *named, "--type=merge", "-p", approval)
+    story.wait_settled()
+    (plan,) = story.plans(PlanPhase.APPLIED)
+    (job,) = (job for job in story.jobs(Op.APPLY) if keys.PLAN in job.metadata.annotations)
+    assert job.metadata.annotations[keys.APPROVED_PLAN] == plan.spec.plan_hash
+    assert user in story.events("PlanApproved")[0].note
 
 
 def leftovers(story: Story) -> list[str]:

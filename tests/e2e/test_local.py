@@ -36,6 +36,10 @@ def test_a_cluster_lives_and_dies_and_leaves_nothing_behind(site):
     scenarios.lives_and_dies(Story(site, "life"))
 
 
+def test_every_change_waits_for_an_approval(site):
+    scenarios.changes_wait_for_an_approval(Story(site, "manual"))
+
+
 def test_a_protected_cluster_is_kept_until_the_protection_is_taken_off(site):
     scenarios.protected_cluster_is_kept(Story(site, "protected"))
 

@@ -81,16 +81,25 @@ def test_next_attempt_replaces_files_and_facts_and_keeps_marks():
     assert keys.IDENTITY_KIND not in found.attempt.metadata.annotations
 
 
-@pytest.mark.parametrize(("size", "kept"), [(999_998, True), (999_999, False)])
-def test_recorded_exports_stay_while_everything_fits(size, kept):
+def test_a_guarded_apply_that_may_have_applied_leaves_its_mark_until_one_succeeds():
+    world = World()
+    write_attempt(world.door, world.owner, INPUTS, exports_hash="h2:new")
+    mark_may_have_applied(world.door, world.owner, "another")
+    assert not read_records(world.door, world.owner).marks.partial_exports
+    mark_may_have_applied(world.door, world.owner, INPUTS.job)
+    write_attempt(world.door, world.owner, replace(INPUTS, job="j2"))
+    mark_may_have_applied(world.door, world.owner, "j2")
+    assert read_records(world.door, world.owner).marks.partial_exports == INPUTS.job
+    mark_promoted(world.door, world.owner, newest=True, answers_interrupted="")
+    assert not read_records(world.door, world.owner).marks.partial_exports
+
+
+def test_the_next_attempt_drops_what_else_the_record_holds():
     world = World()
     write_attempt(world.door, world.owner, INPUTS)
-    extra = {"data": {"applied-cluster-outputs.json": "e30=", "other": "e30="}}
-    world.door.patch(SECRETS, "captf-inputs-c-prod", NAMESPACE, extra)
-    write_attempt(world.door, world.owner, replace(INPUTS, files={"main.tf.json": b"x" * size}))
-    data = secret(world).data
-    assert ("applied-cluster-outputs.json" in data) is kept
-    assert "other" not in data
+    world.door.patch(SECRETS, "captf-inputs-c-prod", NAMESPACE, {"data": {"other": "e30="}})
+    write_attempt(world.door, world.owner, INPUTS)
+    assert "other" not in secret(world).data
 
 
 def test_a_record_on_its_way_out_is_not_protected_again():

@@ -26,9 +26,6 @@ from captfctl.terraform.state.protected import (
 )
 from runner import wire
 
-RECORDED_EXPORTS = "applied-cluster-outputs.json"
-SIZE_MAX = 1_000_000
-
 Patch = dict[str, Any]
 
 
@@ -283,9 +280,6 @@ def _update(
 ) -> Patch:
     data: dict[str, bytes | None] = dict.fromkeys(found.data)
     data.update(inputs.files)
-    exports = found.data.get(RECORDED_EXPORTS)
-    if exports is not None and _size(inputs.files) + len(exports) <= SIZE_MAX:
-        data[RECORDED_EXPORTS] = exports
     only_owner = [ref for ref in with_owner(found.metadata, owner) if ref.uid == owner.uid]
     return {
         "metadata": {
@@ -296,10 +290,6 @@ def _update(
         },
         "data": encode_data(data),
     }
-
-
-def _size(files: Mapping[str, bytes]) -> int:
-    return sum(len(content) for content in files.values())
 
 
 Change = Callable[[Record], dict[str, str | None]]
