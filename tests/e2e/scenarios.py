@@ -124,15 +124,17 @@ class Story:
     def events(self, reason: str) -> list[Event]:
         return [e for e in self.door.list(EVENTS, self.namespace).items if e.reason == reason]
 
-    def state(self) -> State:
-        owner = Owner(
+    def state_owner(self) -> Owner:
+        return Owner(
             kind="TerraformCluster",
             namespace=self.namespace,
             name=NAME,
             uid=self.cluster().metadata.uid,
             cluster=NAME,
         )
-        found = read_state(self.door, owner)
+
+    def state(self) -> State:
+        found = read_state(self.door, self.state_owner())
         assert isinstance(found, State), found
         return found
 
