@@ -2,14 +2,19 @@
 (module-contract.md: Variables that a module declares)."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from captfctl.cluster.door import Door
 from captfctl.embedded.described import BadInput, Described, DescribedSet, Violation
 from captfctl.errors import Source
 from captfctl.model.core import ConfigMap, Secret
 from captfctl.model.kinds import INFRASTRUCTURE, KINDS, Role
-from captfctl.model.resources import TERRAFORM_CLUSTER_TEMPLATES, TERRAFORM_MACHINE_TEMPLATES
+from captfctl.model.resource import Resource
+from captfctl.model.resources import (
+    TERRAFORM_CLUSTER_TEMPLATES,
+    TERRAFORM_MACHINE_POOL_TEMPLATES,
+    TERRAFORM_MACHINE_TEMPLATES,
+)
 from captfctl.model.terraform import TerraformSpec
 from captfctl.reconcile.inputs import read_source
 from captfctl.reconcile.kinds import RULES
@@ -23,11 +28,17 @@ from captfctl.terraform.contract.variables import (
 )
 from captfctl.terraform.contract.variables_schema import variable_problems
 
+_TEMPLATES: dict[str, tuple[Resource[Any], Role]] = {
+    TERRAFORM_CLUSTER_TEMPLATES.kind: (TERRAFORM_CLUSTER_TEMPLATES, Role.CLUSTER),
+    TERRAFORM_MACHINE_TEMPLATES.kind: (TERRAFORM_MACHINE_TEMPLATES, Role.MACHINE),
+    TERRAFORM_MACHINE_POOL_TEMPLATES.kind: (TERRAFORM_MACHINE_POOL_TEMPLATES, Role.MACHINE_POOL),
+}
 _SECTIONS = ("data", "stringData", "binaryData")
 
 
 class _User(NamedTuple):
-    """What names a module, and gives it variables. `path` leads to its spec."""
+    """What names a module, and gives it variables. `path` leads to its spec. `may_get_more`: a
+    ClusterClass may patch further ones into the template."""
 
     role: Role
     spec: TerraformSpec
@@ -55,14 +66,12 @@ def _user(item: Described, door: Door) -> _User | None:
         return None
     if kind in RULES:
         return _User(KINDS[kind].role, door.get(RULES[kind].resource, *place).spec, "spec")
-    path = "spec.template.spec"  # what a ClusterClass patches in comes on top
-    if kind == TERRAFORM_CLUSTER_TEMPLATES.kind:
-        cluster = door.get(TERRAFORM_CLUSTER_TEMPLATES, *place).spec.template
-        return _User(Role.CLUSTER, cluster.spec, path, may_get_more=True)
-    if kind == TERRAFORM_MACHINE_TEMPLATES.kind:
-        machine = door.get(TERRAFORM_MACHINE_TEMPLATES, *place).spec.template
-        return _User(Role.MACHINE, machine.spec, path, may_get_more=True)
-    return None
+    template = _TEMPLATES.get(kind)
+    if template is None:
+        return None
+    resource, role = template
+    spec = door.get(resource, *place).spec.template.spec
+    return _User(role, spec, "spec.template.spec", may_get_more=True)
 
 
 class _Check:
