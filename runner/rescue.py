@@ -56,6 +56,13 @@ _PASSING = (
 )
 
 
+class Span(NamedTuple):
+    """When a command ran, in seconds since the epoch: by the clock that its lock's time is of."""
+
+    began: float
+    ended: float
+
+
 class Failed(NamedTuple):
     """The step that could not store its state.
 
@@ -64,7 +71,7 @@ class Failed(NamedTuple):
     """
 
     step: str
-    ended: Ended
+    ran: Span
     dump: bytes = b""
     unreleased: bool = False
 
@@ -117,7 +124,9 @@ class Rescue:
         self._keeper = keeper
         self._patience = float("inf") if keeper.watched else context.stop_seconds
         self._began = time.monotonic()
-        self._in_file = self._unlocked = self._cleared = False
+        self._in_file = self._cleared = False
+        self._ran: list[Span] = []
+        self._unlocked: set[str] = set()
 
     def save(self, failed: Failed) -> Attempt | None:
         """Store what `failed` left; the last try, or None when it left nothing.
@@ -128,6 +137,7 @@ class Rescue:
         if not state:
             return None
         self._began = time.monotonic()
+        self._ran.append(failed.ran)
         attempt = self._push(failed, state)
         if attempt.stored:
             self._forget()
@@ -177,7 +187,7 @@ class Rescue:
         refusals, pause = 0, _FIRST_PAUSE
         attempt = self._attempt(state, waits=not failed.unreleased)
         while not attempt.stored:
-            if not self._remove_cause(attempt, failed, state):
+            if not self._remove_cause(attempt, state):
                 if not attempt.may_pass:
                     refusals += 1
                 left = self._left()
@@ -189,11 +199,10 @@ class Rescue:
             attempt = self._attempt(state, waits=False)
         return attempt
 
-    def _remove_cause(self, attempt: Attempt, failed: Failed, state: bytes) -> bool:
-        """Whether a cause of the failure was found and removed, each at most once: the lock that
-        the failed step left, or a stored state that was written in part."""
-        if not self._unlocked and self._release_own_lock(attempt, failed):
-            self._unlocked = True
+    def _remove_cause(self, attempt: Attempt, state: bytes) -> bool:
+        """Whether a cause of the failure was found and removed, each at most once: a lock that the
+        failed step or a push left, or a stored state that was written in part."""
+        if self._release_own_lock(attempt):
             return True
         self._keeper.keep(state)
         if attempt.torn and self._keeper.secrets and not self._cleared:
@@ -212,7 +221,10 @@ class Rescue:
         step = steps.push_errored_state(options, file, waits=waits)
         shortest = 0.1 if self._supervisor.cancelled_at is None else _SHORTEST_TIME
         allowed = max(min(limit, self._left()), shortest)
-        return self._run(step, b"" if self._in_file else state, allowed)
+        began = time.time()
+        attempt = self._run(step, b"" if self._in_file else state, allowed)
+        self._ran.append(Span(began, time.time()))
+        return attempt
 
     def _left(self) -> float:
         """How many seconds there are for further tries."""
@@ -223,23 +235,23 @@ class Rescue:
         stop = self._context.stop_seconds
         return max(cancelled + stop, self._began + _SHORTEST_TIME) - now
 
-    def _release_own_lock(self, attempt: Attempt, failed: Failed) -> bool:
-        """Take off the lock that the failed step itself could not release any more.
+    def _release_own_lock(self, attempt: Attempt) -> bool:
+        """Take off a lock that the failed step, or a push, could not release any more.
 
-        It is that step's when it was taken on this host while the step ran: nobody else can have
-        held the lock then.
+        It is theirs when it was taken on this host while one of them ran: nobody else can have held
+        the lock then.
         """
         lock = _LOCK.search(unwrapped(attempt.stderr))
-        if lock is None or lock["host"] != os.uname().nodename:
+        if lock is None or lock["host"] != os.uname().nodename or lock["id"] in self._unlocked:
             return False
         created = datetime.datetime.fromisoformat(f"{lock['day']}T{lock['time']}+00:00").timestamp()
-        ended = time.time() - (time.monotonic() - self._began)
-        began = ended - failed.ended.seconds
-        if not began - _CREATED_LEEWAY <= created <= ended:
+        if not any(r.began - _CREATED_LEEWAY <= created <= r.ended for r in self._ran):
             return False
-        self._context.log.info("Removing the lock that the failed step left", id=lock["id"])
-        step = steps.force_unlock(lock["id"])
-        return self._run(step, b"", _LONGEST_ATTEMPT).stored
+        self._context.log.info("Removing the lock that an ended step left", id=lock["id"])
+        removed = self._run(steps.force_unlock(lock["id"]), b"", _LONGEST_ATTEMPT).stored
+        if removed:
+            self._unlocked.add(lock["id"])
+        return removed
 
     def _forget(self) -> None:
         """The state is stored: nothing must take what is left of it for one that is not."""

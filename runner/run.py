@@ -29,7 +29,7 @@ from runner.execute import Command, Consumer, Ended, Supervisor
 from runner.judge import BadOutput, Judge
 from runner.keeper import Keeper
 from runner.log import Log
-from runner.rescue import UNRELEASED, Attempt, Failed, Rescue
+from runner.rescue import UNRELEASED, Attempt, Failed, Rescue, Span
 from runner.run_options import RunOptions
 from runner.sinks import Sink
 from runner.text import unwrapped
@@ -193,15 +193,17 @@ class Run:
         context.events.emit("StepStarted", events.NORMAL, step.name, f"Step {step.name} started")
         output = _Output(step, context, self._out, self._err)
         self._running = step.name
+        began = time.time()
         ended = self._command(step, output.stdout, output.stderr, context.stop_seconds)
         if self._is_torn(step, ended, output):
             ended, output = self._again_without_torn_state(step, ended, output)
+        ran = Span(began, time.time())
         record = self._record(step, ended)
         self._running = ""
         if step.json_ui:
             context.result.changes = output.counts
         if not _succeeded(step, ended, output.stderr.last()):
-            self._fail(step, ended, record, output)
+            self._fail(step, ended, ran, record, output)
         try:
             judge.read(step, output.captured())
         except BadOutput as error:
@@ -260,7 +262,12 @@ class Run:
         return record
 
     def _fail(
-        self, step: steps.Step, ended: Ended, record: wire.StepRecord, output: "_Output"
+        self,
+        step: steps.Step,
+        ended: Ended,
+        ran: Span,
+        record: wire.StepRecord,
+        output: "_Output",
     ) -> NoReturn:
         """End the run because a step failed."""
         context = self._context
@@ -276,7 +283,7 @@ class Run:
         )
         self._step_failed(record, tail)
         if step.json_ui:
-            self._rescue_state(step, ended, output)
+            self._rescue_state(step, ran, output)
         kind = wire.INTERRUPTED if interrupted else wire.STEP
         own = ended.exit if not ended.error and ended.exit >= 1 else 1
         raise Stop(wire.Failure(kind, step.name, tail, output.failing_resources()), own)
@@ -289,14 +296,14 @@ class Run:
             f"Step {record.name} failed: exit code {record.exit}, {record.seconds:.1f} s: {text}",
         )
 
-    def _rescue_state(self, step: steps.Step, ended: Ended, output: "_Output") -> None:
+    def _rescue_state(self, step: steps.Step, ran: Span, output: "_Output") -> None:
         """Store the state the runtime could not store itself
         (runner.md: A state that could not be stored)."""
         context, options = self._context, self._context.options
         unreleased = any(one.summary == UNRELEASED for one in output.diagnostics)
         rescue = Rescue(context, self._supervisor, self._workdir, self._push, self._keeper())
         started = time.monotonic()
-        last = rescue.save(Failed(step.name, ended, output.state_dump, unreleased))
+        last = rescue.save(Failed(step.name, ran, output.state_dump, unreleased))
         if last is None:
             return
         seconds = time.monotonic() - started

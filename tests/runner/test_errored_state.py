@@ -8,11 +8,13 @@ import gzip
 import json
 import os
 import random
+import time
 from pathlib import Path
 
 import pytest
 
 from runner import kept, rescue, wire
+from runner.events import Events
 from runner.keeper import Keeper
 from runner.result import Result
 from tests.runner.events_server import EventsServer
@@ -145,19 +147,69 @@ def _unlocks(outcome) -> list[list[str]]:
 
 
 def test_the_lock_that_the_failed_step_could_not_release_is_taken_off(job: Job):
-    own = _locked(os.uname().nodename, "NOW")
     diagnostic = {"severity": "error", "summary": "Error releasing the state lock"}
     shown = json.dumps({"type": "diagnostic", "@message": "x", "diagnostic": diagnostic})
-    taken = job.marker("taken")
-    takes = f"date -u '+%Y-%m-%d %H:%M:%S' > {taken}; "
-    job.play("apply", shown + "\n", script=takes + _leaves_state(job))
-    said = f"sed \"s/NOW/$(cat {taken})/\" >&2 <<'END'"
-    refused = _fails_at_first(job, 1, own).replace("cat >&2 <<'END'", said)
-    job.play("state-push", script=refused)
+    job.play("apply", shown + "\n", script=_takes_lock(job) + _leaves_state(job))
+    job.play("state-push", script=_locked_since_then(job, 1))
     outcome = job.run("--op=apply")
     assert _unlocks(outcome) == [UNLOCK]
     assert [arguments[2] for arguments in _pushes(outcome)] == ["-lock-timeout=0s"] * 2
     assert outcome.document["steps"][-1] == {**outcome.document["steps"][-1], "exit": 0}
+
+
+LATER = 60
+
+
+@pytest.fixture
+def slow_news(monkeypatch):
+    """What happens after a step has failed takes a minute, as where the server does not answer."""
+    wall, monotonic, passed = time.time, time.monotonic, [0.0]
+    monkeypatch.setattr(time, "time", lambda: wall() + passed[0])
+    monkeypatch.setattr(time, "monotonic", lambda: monotonic() + passed[0])
+
+    def emit(self, reason: str, *_: str) -> None:
+        if reason == "StepFailed":
+            passed[0] = LATER
+
+    monkeypatch.setattr(Events, "emit", emit)
+    return passed
+
+
+def _takes_lock(job: Job, later: int = 0) -> str:
+    """For `_locked_since_then`: notes the time."""
+    return f"date -u -d '+{later} seconds' '+%Y-%m-%d %H:%M:%S' > {job.marker('taken')}\n"
+
+
+def _locked_since_then(job: Job, times: int) -> str:
+    said = f"sed \"s/NOW/$(cat {job.marker('taken')})/\" >&2 <<'END'"
+    script = _fails_at_first(job, times, _locked(os.uname().nodename, "NOW"))
+    return script.replace("cat >&2 <<'END'", said)
+
+
+def test_the_own_lock_is_known_however_long_it_took_to_tell_of_the_failure(job: Job, slow_news):
+    job.play("apply", script=_takes_lock(job) + _leaves_state(job))
+    job.play("state-push", script=_locked_since_then(job, 1))
+    outcome = job.run("--op=apply")
+    assert _unlocks(outcome) == [UNLOCK]
+    assert len(_pushes(outcome)) == 2
+
+
+def test_the_lock_of_a_push_that_was_ended_is_taken_off(job: Job, slow_news, monkeypatch):
+    push = rescue.Rescue._push
+
+    def later(self, *arguments):
+        slow_news[0] = 2 * LATER
+        return push(self, *arguments)
+
+    monkeypatch.setattr(rescue.Rescue, "_push", later)
+    ended = job.marker("ended")
+    cut_off = f"test -e {ended} || {{ : > {ended}; {_takes_lock(job, 2 * LATER)} echo EOF >&2; exit 1; }}\n"
+    job.play("apply", script=_leaves_state(job))
+    job.play("state-push", script=cut_off + _locked_since_then(job, 1))
+    outcome = job.run("--op=apply")
+    assert _unlocks(outcome) == [UNLOCK]
+    assert len(_pushes(outcome)) == 3
+    assert "unsaved" not in outcome.document
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,9 @@ from captfctl.cluster.door import EventType
 _BESIDE_BODY = 1024
 """What an entry of the log takes besides the body of its object, about: labels, fields, itself."""
 
+_LEAST = 12
+"""So many changes are kept however large they are: one state may be written with nearly as many."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Record:
@@ -93,13 +96,13 @@ class Collection:
             self.drop(self._excess())
 
     def _excess(self) -> int:
-        """How many changes are beyond the limit in bytes; the newest is always kept."""
+        """How many changes are beyond the limit in bytes."""
         left = self.logged
-        for count, entry in enumerate(self.log):
-            if left <= self.log_bytes or count == len(self.log) - 1:
+        for count, entry in enumerate(self.log[:-_LEAST]):
+            if left <= self.log_bytes:
                 return count
             left -= entry.size
-        return 0
+        return max(0, len(self.log) - _LEAST)
 
     def drop(self, count: int) -> None:
         """Forget the oldest `count` changes."""

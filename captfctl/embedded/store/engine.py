@@ -25,8 +25,8 @@ from captfctl.model.resource import Document
 from captfctl.model.resources import ADMISSION_POLICIES, CRDS, NAMESPACES
 from captfctl.model.resources import ADMISSION_POLICY_BINDINGS as _BINDINGS
 
-LOG_LIMIT = 10_000
-LOG_BYTES = 16 * 1024 * 1024
+LOG_LIMIT = 5_000
+LOG_BYTES = 8 * 1024 * 1024
 
 
 class Moved(Exception):

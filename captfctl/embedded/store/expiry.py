@@ -16,7 +16,7 @@ from captfctl.model.resource import Document
 from captfctl.model.resources import EVENTS
 
 LIFETIME = timedelta(hours=1)
-MOST = 10_000
+MOST = 5_000
 
 
 class EventExpiry:
