@@ -163,13 +163,13 @@ LATER = 60
 @pytest.fixture
 def slow_news(monkeypatch):
     """What happens after a step has failed takes a minute, as where the server does not answer."""
-    wall, monotonic, passed = time.time, time.monotonic, [0.0]
+    wall, monotonic, passed = time.time, time.monotonic, [0.0, 0.0]
     monkeypatch.setattr(time, "time", lambda: wall() + passed[0])
-    monkeypatch.setattr(time, "monotonic", lambda: monotonic() + passed[0])
+    monkeypatch.setattr(time, "monotonic", lambda: monotonic() + passed[1])
 
     def emit(self, reason: str, *_: str) -> None:
         if reason == "StepFailed":
-            passed[0] = LATER
+            passed[:] = LATER, LATER
 
     monkeypatch.setattr(Events, "emit", emit)
     return passed
@@ -198,15 +198,16 @@ def test_the_lock_of_a_push_that_was_ended_is_taken_off(job: Job, slow_news, mon
     push = rescue.Rescue._push
 
     def later(self, *arguments):
-        slow_news[0] = 2 * LATER
+        slow_news[:] = 2 * LATER, 2 * LATER
         return push(self, *arguments)
 
     monkeypatch.setattr(rescue.Rescue, "_push", later)
     ended = job.marker("ended")
-    cut_off = f"test -e {ended} || {{ : > {ended}; {_takes_lock(job, 2 * LATER)} echo EOF >&2; exit 1; }}\n"
+    takes = _takes_lock(job, 2 * LATER)
+    cut_off = f"test -e {ended} || {{ : > {ended}; {takes} echo EOF >&2; exit 1; }}\n"
     job.play("apply", script=_leaves_state(job))
     job.play("state-push", script=cut_off + _locked_since_then(job, 1))
-    outcome = job.run("--op=apply")
+    outcome = job.run("--op=apply", "--stop-timeout=600s")
     assert _unlocks(outcome) == [UNLOCK]
     assert len(_pushes(outcome)) == 3
     assert "unsaved" not in outcome.document
