@@ -180,16 +180,21 @@ class _Reader:
 
     def _plans(self, kind: str, name: str, uid: str) -> list[TerraformPlan]:
         """Newest first. `uid` empty: whichever object of that name has the newest one."""
-        every = [plan for plan in self._every() if plan.spec.target_ref.name == name]
+        every = list(self._every(name))
         if uid:
             return plans_of(every, kind, name, uid)
         owners = {controller.uid for p in every if (controller := p.metadata.controller)}
         found = [plans_of(every, kind, name, uid) for uid in owners]
         return max(filter(None, found), key=_newest, default=[])
 
-    def _every(self) -> Iterator[TerraformPlan]:
-        """Those that are whole: another one does not stand in the way."""
+    def _every(self, target: str = "") -> Iterator[TerraformPlan]:
+        """Those of the targets of that name; empty: of all. One that is malformed does not stand in
+        the way."""
         for document in self._door.list(PLANS, self._namespace).items:
+            # Of thousands of plans only these few are worth decoding.
+            ref = document.get("spec", {}).get("targetRef", {})
+            if target and ref.get("name") != target:
+                continue
             try:
                 yield _decoded(document)
             except msgspec.ValidationError:

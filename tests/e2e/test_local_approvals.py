@@ -1,0 +1,208 @@
+"""Changes that wait for a person, with real Terraform on the embedded control plane."""
+
+import gzip
+import json
+import shutil
+import subprocess
+from typing import Any
+
+import pytest
+
+from captfctl.model import keys, names
+from captfctl.model.ops import Op
+from captfctl.model.plan import TerraformPlan, plans_of
+from captfctl.model.resources import (
+    EVENTS,
+    JOBS,
+    LEASES,
+    PODS,
+    SECRETS,
+    TERRAFORM_CLUSTERS,
+    TERRAFORM_PLANS,
+)
+from tests.e2e.scenarios import NAME, Story
+from tests.e2e.site import APPROVALS_IMAGE, CAPTFCTL, IMAGE, LocalSite, eventually
+
+pytestmark = [
+    pytest.mark.terraform,
+    pytest.mark.kubectl,
+    pytest.mark.skipif(shutil.which("terraform") is None, reason="terraform is not on PATH"),
+    pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not on PATH"),
+]
+
+SERVER = "module.role.terraform_data.server"
+
+
+class Approvals(Story):
+    """The quick start's objects with the module of examples/approvals."""
+
+    site: LocalSite
+
+    def __init__(self, site: LocalSite, namespace: str, policy: str) -> None:
+        super().__init__(site, namespace)
+        self.replace(IMAGE, APPROVALS_IMAGE)
+        self.replace("    region: eu-north\n    subnets: 2\n", "    size: small\n    image: v1\n")
+        self.replace("  variables:\n", f"  applyPolicy: {policy}\n  variables:\n")
+
+    def plans(self) -> list[TerraformPlan]:
+        """Newest first."""
+        found = self.door.list(TERRAFORM_PLANS, self.namespace).items
+        return plans_of(found, "TerraformCluster", NAME, self.cluster().metadata.uid)
+
+    def phases(self) -> list[str]:
+        return [plan.phase.value for plan in self.plans()]
+
+    def wait_phases(self, *phases: str) -> TerraformPlan:
+        """Until the plans are in these phases, newest first; the newest."""
+        eventually(
+            lambda: self.phases() == list(phases),
+            lambda: f"{phases}, not {self.phases()}: {self.explain()}",
+        )
+        return self.plans()[0]
+
+    def wait_reason(self, reason: str) -> str:
+        """Until `ApplyJobSucceeded` has the reason; its message."""
+
+        def told() -> bool:
+            found = self.condition("ApplyJobSucceeded")
+            return found is not None and found.reason == reason
+
+        eventually(told, lambda: f"{reason}: {self.explain()}")
+        found = self.condition("ApplyJobSucceeded")
+        assert found is not None
+        return found.message
+
+    def server(self) -> dict[str, Any]:
+        """The one instance of the server in the state."""
+        return self._server(json.loads(gzip.decompress(self._secret().data[keys.TFSTATE])))
+
+    def taint(self) -> None:
+        """What another run of Terraform does to the state."""
+        secret = self._secret()
+        document = json.loads(gzip.decompress(secret.data[keys.TFSTATE]))
+        self._server(document)["status"] = "tainted"
+        document["serial"] += 1
+        secret.data[keys.TFSTATE] = gzip.compress(json.dumps(document).encode())
+        self.door.update(SECRETS, secret)
+
+    def _secret(self) -> Any:
+        suffix = names.state_suffix("TerraformCluster", self.namespace, NAME)
+        return self.door.get(SECRETS, names.state_secret(suffix), self.namespace)
+
+    @staticmethod
+    def _server(document: dict[str, Any]) -> dict[str, Any]:
+        (server,) = [r for r in document["resources"] if r["name"] == "server"]
+        (instance,) = server["instances"]
+        found: dict[str, Any] = instance
+        return found
+
+    def approve(self, *arguments: str) -> str:
+        """What `captfctl approve` prints."""
+        command = [CAPTFCTL, "approve", "-n", self.namespace, f"--data={self.site.data}"]
+        done = subprocess.run(
+            [*command, *arguments], capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+
+def test_a_manual_change_is_applied_as_it_was_approved_or_not_at_all(site: LocalSite):
+    story = Approvals(site, "manual", "Manual")
+    story.create()
+    story.wait_settled()
+    assert story.plans() == []  # the first apply waits for nobody
+
+    story.set_variables(size="large")
+    plan = story.wait_phases("Pending")
+    message = story.wait_reason("PlanAwaitingApproval")
+    assert f"captfctl approve {plan.metadata.name} -n {story.namespace}" in message
+    assert story.is_true("Ready")
+    assert len(story.jobs(Op.APPLY)) == 1
+    shown = story.approve("--target", f"terraformcluster/{NAME}", "--yes")
+    assert f"update  {SERVER}" in shown
+    assert f"kubectl logs job/{story.jobs(Op.PLAN)[0].metadata.name}" in shown
+    applied = story.wait_phases("Applied")
+    assert applied.spec.approved_by == "local-admin"
+    assert story.server()["attributes"]["input"]["value"]["size"] == "large"
+    story.wait_settled()
+
+    # The world changes between the plan and its approval.
+    story.set_variables(size="huge")
+    stale = story.wait_phases("Pending", "Applied").metadata.name
+    story.taint()
+    story.approve(stale, "--yes")
+    changed = story.wait_phases("Pending", "Failed", "Applied")
+    assert stale in story.wait_reason("PlanChanged")
+    assert story.server()["attributes"]["input"]["value"]["size"] == "large"
+    assert (changed.spec.summary.replace, changed.spec.summary.update) == (1, 0)
+    story.approve(changed.metadata.name, "--yes", "--allow-destructive")
+    story.wait_phases("Applied", "Failed", "Applied")
+    assert story.server()["attributes"]["input"]["value"]["size"] == "huge"
+    story.wait_settled()
+    assert len(story.jobs(Op.APPLY)) == 4
+
+
+def test_what_would_replace_something_waits_and_is_approved_with_kubectl(site: LocalSite):
+    story = Approvals(site, "guarded", "Automatic")
+    story.create()
+    story.wait_settled()
+    story.set_variables(size="large")
+    story.wait_settled()
+    assert story.plans() == []  # a change in place waits for nobody
+    server = story.server()["attributes"]["id"]
+
+    story.set_variables(image="v2")
+    plan = story.wait_phases("Pending")
+    assert f"{SERVER} (replace)" in story.wait_reason("DestructivePlanBlocked")
+    assert plan.metadata.labels[keys.DESTRUCTIVE] == "true"
+    assert story.server()["attributes"]["id"] == server
+    for name, refusal in [("bob", "must be the user name of who approves"), ("local-admin", "")]:
+        patch = json.dumps({"spec": {"approved": True, "approvedBy": name}})
+        flags = ("-n", story.namespace, "--type=merge", "-p", patch)
+        kubectl = story.site.kubectl
+        if refusal:
+            with pytest.raises(AssertionError, match=refusal):
+                kubectl("patch", "tfplan", plan.metadata.name, *flags)
+        else:
+            kubectl("patch", "tfplan", plan.metadata.name, *flags)
+    story.wait_phases("Applied")
+    story.wait_settled()
+    assert story.server()["attributes"]["id"] != server
+    (approved,) = story.events("PlanApproved")
+    assert "local-admin" in approved.note
+
+
+CANARY = "canary-7f3c19b2"
+CREDENTIAL = "not-a-real-token"
+
+
+def test_a_plan_is_approved_while_the_control_plane_is_stopped_and_tells_no_value(tmp_path):
+    """The value is in a variable, so Terraform's own log may have it; nothing of ours does."""
+    site = LocalSite(tmp_path / "site")
+    site.start()
+    try:
+        story = Approvals(site, "stopped", "Manual")
+        story.create()
+        story.wait_settled()
+        story.set_variables(size=CANARY)
+        name = story.wait_phases("Pending").metadata.name
+        site.stop()
+
+        shown = story.approve(name, "--yes") + story.approve(name, "-o", "json")
+
+        assert f"terraformplan/{name} approved by local-admin" in shown
+        site.start()
+        story.door = site.door()
+        story.wait_phases("Applied")
+        assert story.server()["attributes"]["input"]["value"]["size"] == CANARY
+        told = {"approve": shown}
+        for resource in (TERRAFORM_PLANS, EVENTS, JOBS, PODS, LEASES):
+            told[resource.kind] = json.dumps(story.door.list(resource.untyped()).items)
+        cluster = story.door.get(TERRAFORM_CLUSTERS.untyped(), NAME, story.namespace)
+        told["status"] = json.dumps(cluster["status"])
+        told["log of the control plane"] = site.up.output()
+        values = (CANARY, CREDENTIAL)
+        assert all(told.values())
+        assert [kind for kind, text in told.items() if any(v in text for v in values)] == []
+    finally:
+        site.stop()
