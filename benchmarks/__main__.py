@@ -1,6 +1,6 @@
 """Run benchmarks and print what they find as one table.
 
-python -m benchmarks [--list] [--objects N]... [NAME...]
+python -m benchmarks [--list] [--objects N]... [--machines N] [NAME...]
 """
 
 import argparse
@@ -13,7 +13,8 @@ from rich.console import Console
 from benchmarks.figures import Figure, Missing, Result, show
 
 _WIDE = 180
-_DEFAULT_OBJECTS = 1000
+_OBJECTS = {"manager": 1000, "fleet": 3000}
+_MACHINES = 500
 
 DESCRIPTIONS = {
     "decide": "decisions of one core, from a snapshot to what to do next",
@@ -22,6 +23,7 @@ DESCRIPTIONS = {
     "store": "the store in memory, on SQLite and over HTTP",
     "api": "lists and watches of the embedded API server",
     "manager": "the manager on a real API server with many objects that have nothing to do",
+    "fleet": "machines created at once; then the same with clusters, machines and pools",
 }
 
 
@@ -34,7 +36,7 @@ def main(arguments: Sequence[str]) -> int:
     results = []
     for name in options.names or DESCRIPTIONS:
         print(f"{name}: {DESCRIPTIONS[name]}", file=sys.stderr, flush=True)
-        results.append(_measured(name, _benchmark(name, options.objects)))
+        results.append(_measured(name, _benchmark(name, options)))
     console = Console()
     # Piped into a file, a table is not cut off at the width of no terminal.
     show(results, console if console.is_terminal else Console(width=_WIDE))
@@ -50,22 +52,33 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         type=int,
         action="append",
         metavar="N",
-        help=f"objects of the manager's benchmark; may be repeated; default {_DEFAULT_OBJECTS}",
+        help="objects of the benchmarks of the manager; may be repeated; default "
+        + ", ".join(f"{count} for {name}" for name, count in _OBJECTS.items()),
+    )
+    parser.add_argument(
+        "--machines",
+        type=int,
+        default=_MACHINES,
+        metavar="N",
+        help=f"machines that the fleet's benchmark creates at once; default {_MACHINES}",
     )
     options = parser.parse_args(arguments)
     unknown = [name for name in options.names if name not in DESCRIPTIONS]
     if unknown:
         parser.error(f"no benchmark is named {unknown[0]}; there are {', '.join(DESCRIPTIONS)}")
-    options.objects = options.objects or [_DEFAULT_OBJECTS]
     return options
 
 
-def _benchmark(name: str, objects: Sequence[int]) -> Callable[[], Iterator[Figure]]:
+def _benchmark(name: str, options: argparse.Namespace) -> Callable[[], Iterator[Figure]]:
     """Imported only now: each starts with what it measures."""
     if name == "manager":
         from benchmarks.manager import bench
 
-        return lambda: bench.run(objects)
+        return lambda: bench.run(options.objects or [_OBJECTS[name]])
+    if name == "fleet":
+        from benchmarks.manager import fleet
+
+        return lambda: fleet.run(options.objects or [_OBJECTS[name]], options.machines)
     found: Callable[[], Iterator[Figure]] = import_module(f"benchmarks.bench_{name}").run
     return found
 

@@ -18,7 +18,6 @@ from benchmarks.manager.population import RUNNER_IMAGE, Population, Subject, sub
 from benchmarks.manager.watching import AuditLog, NewJobs
 from benchmarks.timing import percentile
 from captfctl.cluster.live import LiveDoor
-from captfctl.model.resources import TERRAFORM_CLUSTERS
 from tests.controlplane.assets import Assets, AssetsMissingError, find
 from tests.controlplane.processes import ControlPlane, free_port
 
@@ -35,7 +34,9 @@ _MEMORY_LIMIT = 200.0
 _DELAY_LIMIT = 100.0
 _OPERATOR = Path(__file__).with_name("kopf_operator.py")
 _PASSES = re.compile(
-    r'^controller_runtime_reconcile_total{controller="terraformcluster".*} (.+)$', re.MULTILINE
+    r'^controller_runtime_reconcile_total{controller="terraform(?:cluster|machine|machinepool)".*}'
+    r" (.+)$",
+    re.MULTILINE,
 )
 
 
@@ -59,24 +60,23 @@ def run(counts: Sequence[int]) -> Iterator[Figure]:
 
 
 def _measure(assets: Assets, folder: Path, count: int) -> Iterator[Figure]:
-    with _plane(assets, folder / "plane") as plane, contextlib.closing(_door(plane)) as door:
+    with bare_plane(assets, folder / "plane") as plane, contextlib.closing(door_to(plane)) as door:
         wanted = subjects(count)
         _tell(f"making {count} objects with their Jobs, states and records")
         Population(door).make(wanted)
-        yield from figures(plane, door, wanted, folder)
+        changed = wanted[:: max(1, count // CHANGES)][:CHANGES]
+        yield from figures(plane, door, count, changed, folder)
 
 
 def figures(
-    plane: ControlPlane, door: LiveDoor, wanted: Sequence[Subject], folder: Path
+    plane: ControlPlane, door: LiveDoor, count: int, changed: Sequence[Subject], folder: Path
 ) -> Iterator[Figure]:
-    """Everything that is measured of one population."""
-    count = len(wanted)
+    """Everything that is measured of one population of `count`; some of them are changed."""
     _tell("the start of the manager")
     audit = AuditLog(plane.audit_log, _USER)
     with _manager(plane, folder, count) as (_, started):
         written = audit.writes()
-        _tell(f"{CHANGES} changes")
-        changed = wanted[:: max(1, count // CHANGES)][:CHANGES]
+        _tell(f"{len(changed)} changes")
         delays = _changes(door, changed)
     _tell("the yardstick")
     with _kopf(plane, folder, count) as (operator, stick):
@@ -132,7 +132,7 @@ def _delay_figures(count: int, delays: Sequence[float], seen: Sequence[float]) -
 
 
 @contextlib.contextmanager
-def _plane(assets: Assets, folder: Path) -> Iterator[ControlPlane]:
+def bare_plane(assets: Assets, folder: Path) -> Iterator[ControlPlane]:
     """etcd and the API server alone: no controller touches what is measured."""
     plane = ControlPlane(assets, folder, scheduler=False)
     plane.start()
@@ -143,14 +143,25 @@ def _plane(assets: Assets, folder: Path) -> Iterator[ControlPlane]:
         plane.stop()
 
 
-def _door(plane: ControlPlane) -> LiveDoor:
+def door_to(plane: ControlPlane) -> LiveDoor:
+    """As the administrator."""
     return LiveDoor.from_kubeconfig(plane.kubeconfig)
 
 
 @contextlib.contextmanager
 def _manager(plane: ControlPlane, folder: Path, count: int) -> Iterator[tuple[Measured, Started]]:
     port = free_port()
-    command = [
+    with measured(manager_command(plane, port), folder / "manager.log") as process:
+        # Asking for the metrics is work too: only once the process has nothing else to do.
+        yield (
+            process,
+            _started(process, lambda: process.idle_for(_IDLE_SECONDS) and _passes(port) >= count),
+        )
+
+
+def manager_command(plane: ControlPlane, port: int) -> list[str]:
+    """A manager with the administrator's rights, and its metrics at `port`."""
+    return [
         str(Path(sys.executable).with_name("captfctl")),
         "manage",
         f"--kubeconfig={plane.kubeconfig}",
@@ -159,12 +170,6 @@ def _manager(plane: ControlPlane, folder: Path, count: int) -> Iterator[tuple[Me
         f"--diagnostics-address=127.0.0.1:{port}",
         "--insecure-diagnostics",
     ]
-    with measured(command, folder / "manager.log") as process:
-        # Asking for the metrics is work too: only once the process has nothing else to do.
-        yield (
-            process,
-            _started(process, lambda: process.idle_for(_IDLE_SECONDS) and _passes(port) >= count),
-        )
 
 
 def _passes(port: int) -> float:
@@ -214,7 +219,7 @@ def _changes(door: LiveDoor, changed: Sequence[Subject]) -> list[float]:
 def _wait_for_the_end_of_the_pass(door: LiveDoor, subject: Subject) -> None:
     """What a start writes after its Job would otherwise be measured with the next change."""
     deadline = time.monotonic() + _JOB_SECONDS
-    while door.get(TERRAFORM_CLUSTERS, subject.name, subject.namespace).status.active_job is None:
+    while door.get(subject.resource, subject.name, subject.namespace).status.active_job is None:
         if time.monotonic() > deadline:
             raise DidNotHappen(f"{subject.name} does not show its Job")
         time.sleep(_PASS_POLL)
@@ -223,7 +228,7 @@ def _wait_for_the_end_of_the_pass(door: LiveDoor, subject: Subject) -> None:
 
 def _change(door: LiveDoor, subject: Subject, value: str) -> None:
     patch = {"spec": {"variables": {"change": value}}}
-    door.patch(TERRAFORM_CLUSTERS, subject.name, subject.namespace, patch)
+    door.patch(subject.resource, subject.name, subject.namespace, patch)
 
 
 def _operator_saw(process: Measured, change: str = "") -> dict[str, float]:
@@ -231,8 +236,8 @@ def _operator_saw(process: Measured, change: str = "") -> dict[str, float]:
     found: dict[str, float] = {}
     for line in process.output().splitlines():
         words = line.split(" ")
-        if len(words) == 3 and words[0].startswith("cluster-") and change in ("", words[1]):
-            found.setdefault(words[0], float(words[2]))
+        if len(words) == 4 and words[0] == "saw" and change in ("", words[2]):
+            found.setdefault(words[1], float(words[3]))
     return found
 
 

@@ -11,10 +11,14 @@ from typing import Any
 
 import kopf
 
+GROUP, VERSION = "infrastructure.cluster.x-k8s.io", "v1alpha1"
 
-@kopf.on.event("infrastructure.cluster.x-k8s.io", "v1alpha1", "terraformclusters")
+
+@kopf.on.event(GROUP, VERSION, "terraformclusters")
+@kopf.on.event(GROUP, VERSION, "terraformmachines")
+@kopf.on.event(GROUP, VERSION, "terraformmachinepools")
 async def seen(body: kopf.Body, name: str, **_: Any) -> None:
-    sys.stdout.write(f"{name} {body.spec['variables'].get('change', '')} {time.time()}\n")
+    sys.stdout.write(f"saw {name} {body.spec['variables'].get('change', '')} {time.time()}\n")
     sys.stdout.flush()
 
 

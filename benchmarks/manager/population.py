@@ -94,10 +94,11 @@ _PATIENCE = 120.0
 
 @dataclass(frozen=True)
 class Subject:
-    """One object of the population, by where it is."""
+    """One object of the population, by what and where it is."""
 
     namespace: str
     name: str
+    resource: Resource[Any] = TERRAFORM_CLUSTERS
 
     @property
     def key(self) -> tuple[str, str]:

@@ -8,11 +8,14 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+from captfctl.clock import SystemClock
 from captfctl.cluster.live import LiveDoor
+from captfctl.controller import Handler, Informer
 from captfctl.model import keys
 from captfctl.model.core import Job
 from captfctl.model.resources import JOBS
 
+_POLL = 0.01
 _WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 
 
@@ -52,16 +55,24 @@ class AuditLog:
 
 
 class NewJobs:
-    """Tells when the Job of an object was created, as soon as a watch shows it."""
+    """Tells when the first further Job of an object was created, as soon as a watch shows it."""
 
     def __init__(self, door: LiveDoor) -> None:
-        version = door.list(JOBS, limit=1).resource_version
         selector = f"{keys.MANAGED}={keys.TRUE}"
-        self._watch = door.watch(JOBS, labels=selector, resource_version=version)
         self._seen: dict[str, float] = {}
         self._changed = threading.Condition()
-        self._thread = threading.Thread(target=self._follow, daemon=True)
-        self._thread.start()
+        self._jobs: Informer[Job] = Informer(door, JOBS, SystemClock(), labels=selector)
+        self._jobs.start()
+        while not self._jobs.synced:
+            time.sleep(_POLL)
+        replayed = True
+
+        def added(job: Job) -> None:
+            if not replayed:
+                self._note(job)
+
+        self._jobs.add_handler(Handler(on_add=added))
+        replayed = False
 
     def of(self, owner: str, timeout: float) -> float:
         """When (`time.perf_counter`) the object's Job was seen. Raises `TimeoutError`."""
@@ -74,14 +85,10 @@ class NewJobs:
             return self._seen[owner]
 
     def close(self) -> None:
-        self._watch.close()
-        self._thread.join()
+        self._jobs.stop(10)
 
-    def _follow(self) -> None:
-        for event in self._watch:
-            job = event.object
-            if isinstance(job, Job) and event.type == "ADDED":
-                with self._changed:
-                    owner = job.metadata.labels.get(keys.OWNER_NAME, "")
-                    self._seen.setdefault(owner, time.perf_counter())
-                    self._changed.notify_all()
+    def _note(self, job: Job) -> None:
+        with self._changed:
+            owner = job.metadata.labels.get(keys.OWNER_NAME, "")
+            self._seen.setdefault(owner, time.perf_counter())
+            self._changed.notify_all()

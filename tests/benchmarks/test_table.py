@@ -17,6 +17,7 @@ from benchmarks.figures import (
     at_most_times,
     show,
 )
+from benchmarks.manager.fleet import most_overtaken
 from benchmarks.timing import percentile
 from captfctl.decide import decide_op
 from captfctl.model.ops import Op
@@ -88,3 +89,10 @@ def test_the_benchmark_of_decisions_has_a_snapshot_for_each_way_to_go_on():
         decision.op for decision in decisions
     }
     assert sum(decision.reason.backing_off for decision in decisions) == 3
+
+
+def test_fairness_is_how_many_later_ones_started_before_one():
+    created = {"a": 1.0, "b": 2.0, "c": 3.0, "d": 4.0}
+    assert most_overtaken(created, {"a": 5.0, "b": 6.0, "c": 7.0, "d": 8.0}) == 0
+    assert most_overtaken(created, {"a": 8.0, "b": 5.0, "c": 7.0, "d": 6.0}) == 3
+    assert most_overtaken(created, {"a": 5.0, "b": 8.0, "c": 6.0, "d": 9.0}) == 1

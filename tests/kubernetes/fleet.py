@@ -60,6 +60,8 @@ class Fleet:
         self.machines = machines
         self.pools = pools
         self.seconds = seconds
+        self.first = 0
+        """The number of the first cluster, which the names are made of."""
 
     @property
     def size(self) -> int:
@@ -69,12 +71,12 @@ class Fleet:
     @property
     def names(self) -> list[str]:
         """Those of the clusters."""
-        return [f"c{number:03}" for number in range(self.clusters)]
+        return [f"c{number:03}" for number in range(self.first, self.first + self.clusters)]
 
     def _machine_names(self, cluster: str) -> list[str]:
         return [f"{cluster}-m{number}" for number in range(self.machines)]
 
-    def _pool_names(self, cluster: str) -> list[str]:
+    def pool_names(self, cluster: str) -> list[str]:
         return [f"{cluster}-p{number}" for number in range(self.pools)]
 
     def create(self) -> None:
@@ -88,6 +90,15 @@ class Fleet:
         for cluster in self.names:
             for resource, obj in self._family(cluster):
                 self.door.create(resource.untyped(), obj, self.namespace)
+
+    def grow(self, machines: int) -> Iterator[str]:
+        """Give each cluster so many machines; each one's name once it is there."""
+        before, self.machines = self.machines, machines
+        for cluster in self.names:
+            for name in self._machine_names(cluster)[before:]:
+                for resource, obj in self._machine(cluster, name):
+                    self.door.create(resource.untyped(), obj, self.namespace)
+                yield name
 
     def _secret(self, name: str, **data: bytes) -> None:
         meta = ObjectMeta(name=name, namespace=self.namespace)
@@ -113,10 +124,8 @@ class Fleet:
         spec: dict[str, Any] = {"clusterNetwork": network, "infrastructureRef": reference}
         yield CLUSTERS, self._object(CLUSTERS, cluster, spec)
         for name in self._machine_names(cluster):
-            yield TERRAFORM_MACHINES, self._infrastructure(TERRAFORM_MACHINES, name)
-            spec = _machine_spec(cluster, _reference(TERRAFORM_MACHINES, name))
-            yield MACHINES, self._object(MACHINES, name, spec)
-        for name in self._pool_names(cluster):
+            yield from self._machine(cluster, name)
+        for name in self.pool_names(cluster):
             pool = self._infrastructure(TERRAFORM_MACHINE_POOLS, name)
             # Once all is settled, the next test has the machine for itself.
             pool["spec"]["membershipRefreshIntervalSeconds"] = 86400
@@ -124,6 +133,11 @@ class Fleet:
             spec = _machine_spec(cluster, _reference(TERRAFORM_MACHINE_POOLS, name))
             spec = {"clusterName": cluster, "replicas": 1, "template": {"spec": spec}}
             yield MACHINE_POOLS, self._object(MACHINE_POOLS, name, spec)
+
+    def _machine(self, cluster: str, name: str) -> Iterator[tuple[Resource[Any], dict[str, Any]]]:
+        yield TERRAFORM_MACHINES, self._infrastructure(TERRAFORM_MACHINES, name)
+        spec = _machine_spec(cluster, _reference(TERRAFORM_MACHINES, name))
+        yield MACHINES, self._object(MACHINES, name, spec)
 
     def _infrastructure(self, resource: Resource[Any], name: str) -> dict[str, Any]:
         spec: dict[str, Any] = {
@@ -148,7 +162,7 @@ class Fleet:
         wish = {"spec": {"variables": {"seconds": self.seconds}}}
         for cluster in self.names:
             self.door.patch(TERRAFORM_CLUSTERS, cluster, self.namespace, wish)
-            for name in self._pool_names(cluster):
+            for name in self.pool_names(cluster):
                 self.door.patch(TERRAFORM_MACHINE_POOLS, name, self.namespace, wish)
 
     def objects(self) -> list[TerraformObject]:

@@ -7,6 +7,7 @@ the lock Lease.
 import gzip
 import json
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -97,11 +98,14 @@ class FakeRunner:
                 )
             ],
         )
+        self._show_active(job, now)
+        return self._door.update(PODS, pod, subresource="status")
+
+    def _show_active(self, job: Job, now: datetime) -> None:
         live = self._door.get(JOBS, job.metadata.name, job.metadata.namespace)
         live.status.start_time = now
         live.status.active = 1
         self._door.update(JOBS, live, subresource="status")
-        return self._door.update(PODS, pod, subresource="status")
 
     def wait_for_image(self, job: Job, reason: str, message: str) -> Pod:
         """The pod waits for its image."""
