@@ -5,9 +5,10 @@ from functools import partial
 
 import pytest
 
-from tests.e2e import scenarios
+from tests.e2e import scenarios, states
 from tests.e2e.counted import COUNTED, Counted
 from tests.e2e.scenarios import Story
+from tests.e2e.site import IMAGE
 
 pytestmark = [
     pytest.mark.kubernetes,
@@ -69,6 +70,26 @@ def test_a_state_that_could_not_be_stored_is_stored_when_the_server_is_back(site
     story = Story(site, "away")
     back = partial(site.plane.restart, "kube-apiserver")
     scenarios.server_is_away_while_an_apply_ends(story, counted, server.kill, back)
+
+
+def test_an_emptied_state_creates_nothing_twice_and_skips_no_destroy(site):
+    states.emptied_state_is_held(Story(site, "emptied"))
+
+
+def test_another_state_is_used_once_a_person_accepts_it(site):
+    states.another_state_is_accepted_by_a_person(Story(site, "swapped"))
+
+
+def test_an_image_that_cannot_be_pulled_is_told_and_corrected(site):
+    story = Story(site, "image")
+    story.replace(IMAGE, "registry.example.com/missing/cluster:v1")
+    scenarios.image_that_cannot_be_pulled_is_told_and_corrected(story, IMAGE)
+
+
+def test_an_object_without_its_image_is_deleted(site):
+    story = Story(site, "imageless")
+    story.replace(IMAGE, "registry.example.com/missing/cluster:v1")
+    scenarios.object_without_its_image_is_deleted(story)
 
 
 def test_the_manager_writes_under_one_name(site):
