@@ -65,7 +65,7 @@ def emptied_state_is_held(story: Story) -> None:
     assert story.jobs(Op.DESTROY) == []
     put_back(story, before)
     eventually(story.gone, lambda: f"destroyed: {story.explain()}", 60)
-    assert story.events("Destroyed")
+    eventually(lambda: story.events("Destroyed"), "the destroy is told", 20)
     eventually(lambda: nothing_left(story), lambda: f"nothing left: {leftovers(story)}", 30)
 
 

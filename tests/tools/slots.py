@@ -47,6 +47,7 @@ from tests.support.cluster_world import (  # noqa: E402
 IDLE = 0.05
 CHANGES = 5
 PATIENCE = 900.0
+FIRST_LIMIT = 20
 SLACK = 0.5
 """Seconds that a change may wait beyond a run, for what a busy machine takes."""
 
@@ -201,7 +202,7 @@ def fill(limit: int, count: int, seconds: float) -> bool:
 
 def change_among_checks(limit: int, count: int, seconds: float) -> bool:
     with objects(count, 0.0) as (world, acting):
-        with manager(world, 0):
+        with manager(world, FIRST_LIMIT):
             wait(lambda: len(acting.spans()) == count, "all applies")
             wait(lambda: all(s.ended is not None for s in acting.spans()), "their ends")
         acting.seconds = seconds
