@@ -6,10 +6,11 @@ from collections.abc import Iterable
 
 from captfctl.cluster.errors import NotFound
 from captfctl.model import keys, names
-from captfctl.model.meta import ObjectMeta, PartialObject
+from captfctl.model.meta import ObjectMeta
 from captfctl.model.resources import SECRETS
 from captfctl.reconcile.context import Pass
 from captfctl.terraform.state.cleanup import delete_leases, delete_lock, delete_plan_key
+from captfctl.terraform.state.protected import with_protection
 from captfctl.terraform.state.reader import State, Unreadable
 from captfctl.terraform.state.records import Records, mark_adopted
 
@@ -22,8 +23,7 @@ def retain(p: Pass) -> str:
     Returns what was kept, in words. Each step may be repeated.
     """
     kept: Counter[str] = Counter()
-    for secret in _secrets(p):
-        meta = secret.metadata
+    for meta in _secrets(p):
         what = _kept_as(p, meta)
         if what and meta.labels.get(keys.RETAINED_FROM_UID, p.owner.uid) == p.owner.uid:
             _disown(p, meta)
@@ -38,8 +38,16 @@ def retain(p: Pass) -> str:
     )
 
 
-def _secrets(p: Pass) -> list[PartialObject]:
-    return p.env.door.list(_METADATA, p.owner.namespace, labels=p.owner.selector).items
+_ORDER = ("inputs", "state")
+
+
+def _secrets(p: Pass, label: str = "") -> list[ObjectMeta]:
+    """The object's Secrets, those first that every pass reads: they tell that a Retain was cut
+    short. Taken back is all of it in the other order."""
+    labels = ",".join(part for part in (p.owner.selector, label) if part)
+    found = p.env.door.list(_METADATA, p.owner.namespace, labels=labels).items
+    metas = [secret.metadata for secret in found]
+    return sorted(metas, key=lambda meta: _kept_as(p, meta) not in _ORDER)
 
 
 def _kept_as(p: Pass, meta: ObjectMeta) -> str:
@@ -86,25 +94,33 @@ def _labelled(p: Pass, records: Records, found: State | Unreadable) -> list[Obje
     read = [r.metadata for r in (records.attempt, records.applied) if r is not None]
     if isinstance(found, State):
         return [*read, *found.chunks]
-    labels = f"{p.owner.selector},{keys.RETAINED_FROM_UID}"
-    return [s.metadata for s in p.env.door.list(_METADATA, p.owner.namespace, labels=labels).items]
+    return _secrets(p, keys.RETAINED_FROM_UID)
 
 
 def adopt_retained(p: Pass) -> int:
     """Take the label off every Secret of the object; the number that carried another's."""
     mark_adopted(p.env.door, p.owner)  # first: with the labels gone this is not come back to
-    metas = [secret.metadata for secret in _secrets(p)]
-    carried = [meta for meta in metas if _foreign(p, [meta])]
-    for meta in carried:
-        _patch(p, meta, owners=None, finalizers=None, label=None)
+    carried = [meta for meta in _secrets(p) if _foreign(p, [meta])]
+    for meta in reversed(carried):
+        _take_back(p, meta)
     return len(carried)
 
 
 def drop_own_label(p: Pass, records: Records, found: State | Unreadable) -> None:
     """A Retain that was cut short and then called off leaves no trace."""
-    for meta in _labelled(p, records, found):
-        if meta.labels.get(keys.RETAINED_FROM_UID) == p.owner.uid:
-            _patch(p, meta, owners=None, finalizers=None, label=None)
+    own = p.owner.uid
+    if any(m.labels.get(keys.RETAINED_FROM_UID) == own for m in _labelled(p, records, found)):
+        for meta in reversed(_secrets(p, f"{keys.RETAINED_FROM_UID}={own}")):
+            _take_back(p, meta)
+
+
+def _take_back(p: Pass, meta: ObjectMeta) -> None:
+    """Without the label it is the object's again, and what cannot be made again is protected. Its
+    owner reference follows with those of all others."""
+    part = meta.name.startswith(f"{names.state_secret(p.owner.suffix)}-")
+    protected = _kept_as(p, meta) in ("inputs", "state", "backup") and not part
+    finalizers = with_protection(meta) if protected else None
+    _patch(p, meta, owners=None, finalizers=finalizers, label=None)
 
 
 def _patch(

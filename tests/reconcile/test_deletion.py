@@ -74,8 +74,8 @@ def test_a_lost_state_holds_the_deletion_and_says_the_ways_out(ready: World):
     assert ready.run().requeue_after == 60
     assert ready.reason("StateReadable") == "False/StateLost"
     message = ready.condition("StateReadable").message
-    assert keys.RESTORE_STATE not in message  # this release cannot restore
-    assert f"Put Secret {names.state_secret(ready.owner.suffix)} back" in message
+    assert f"{keys.RESTORE_STATE}=<serial>, newest first: 1; or put" in message
+    assert f"put Secret {names.state_secret(ready.owner.suffix)} back" in message
     assert "Retain" in message
     assert ready.running() == []
     assert ("none", "DeletionHeld") in ready.metrics.decisions
