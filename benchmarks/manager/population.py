@@ -55,15 +55,12 @@ from captfctl.model.terraform import (
     TerraformCluster,
     TerraformClusterSpec,
 )
-from captfctl.reconcile import (
-    CacheReader,
-    DoorCache,
-    Env,
-    NoMetrics,
-    NoRecorder,
-    reconcile,
-    runner_rbac,
-)
+from captfctl.reconcile import runner_rbac
+from captfctl.reconcile.cache import CacheReader, DoorCache
+from captfctl.reconcile.env import Env
+from captfctl.reconcile.events import NoRecorder
+from captfctl.reconcile.metrics import NoMetrics
+from captfctl.reconcile.passes import reconcile
 from captfctl.runs.slots import Slots
 from captfctl.settings import ManagerSettings
 from captfctl.terraform.contract.build import SOURCE_MODULE, build_cluster_inputs

@@ -1,9 +1,8 @@
 """The objects that a command follows, and the order in which described ones are written."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from captfctl.embedded.described import Described, DescribedSet
 from captfctl.errors import InputError
 from captfctl.model.kinds import INFRASTRUCTURE, KINDS
 from captfctl.model.resource import Resource
@@ -16,7 +15,9 @@ from captfctl.model.resources import (
     TERRAFORM_MACHINE_POOLS,
     TERRAFORM_MACHINES,
 )
-from captfctl.reconcile.kinds import RULES
+
+if TYPE_CHECKING:
+    from captfctl.embedded.described import Described, DescribedSet
 
 
 class Target(NamedTuple):
@@ -29,8 +30,7 @@ class Target(NamedTuple):
     @property
     def resource(self) -> Resource[Any]:
         """Where it is served."""
-        resource: Resource[Any] = RULES[self.kind].resource
-        return resource
+        return _BY_KIND[self.kind]
 
     @property
     def key(self) -> tuple[str, str]:
@@ -74,6 +74,7 @@ OWNERS: tuple[tuple[Resource[Any], str], ...] = (
     (MACHINE_POOLS, "mp"),
 )
 """The kinds of Cluster API that own them."""
+_BY_KIND: dict[str, Resource[Any]] = {resource.kind: resource for resource, _ in OURS}
 
 
 def named(text: str, namespace: str, kinds: Sequence[tuple[Resource[Any], str]]) -> Named:
@@ -100,24 +101,24 @@ def named(text: str, namespace: str, kinds: Sequence[tuple[Resource[Any], str]])
     return Named(resource, namespace or "default", name)
 
 
-def target_of(item: Described | Named) -> Target | None:
+def target_of(item: "Described | Named") -> Target | None:
     """None for an object that has no runs."""
-    ours = item.resource.group == INFRASTRUCTURE and item.resource.kind in RULES
+    ours = item.resource.group == INFRASTRUCTURE and item.resource.kind in KINDS
     return Target(item.resource.kind, item.namespace, item.name) if ours else None
 
 
-def targets(described: DescribedSet) -> list[Target]:
+def targets(described: "DescribedSet") -> list[Target]:
     """The described objects that have runs, clusters first."""
     found = [target for item in described if (target := target_of(item)) is not None]
     return sorted(found, key=lambda target: not KINDS[target.kind].leads)
 
 
-def in_order_of_creation(described: DescribedSet) -> list[Described]:
+def in_order_of_creation(described: "DescribedSet") -> "list[Described]":
     """As the files have them, but machines and pools last: a cluster never waits for them."""
     return sorted(described, key=lambda item: _group(item) in _groups(leads=False))
 
 
-def deleted_first(described: DescribedSet) -> list[Described]:
+def deleted_first(described: "DescribedSet") -> "list[Described]":
     """What has infrastructure, machines and pools before clusters. Everything else is needed until
     that is gone."""
     return [
@@ -129,7 +130,7 @@ def deleted_first(described: DescribedSet) -> list[Described]:
     ]
 
 
-def _group(item: Described) -> tuple[str, str]:
+def _group(item: "Described") -> tuple[str, str]:
     return item.resource.group, item.resource.kind
 
 

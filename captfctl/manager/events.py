@@ -9,7 +9,7 @@ from captfctl.cluster.door import Door
 from captfctl.model.core import Event
 from captfctl.model.events import Note
 from captfctl.model.meta import ApiObject
-from captfctl.reconcile import DoorRecorder
+from captfctl.reconcile.events import DoorRecorder
 
 CAPACITY = 1000
 """Events that may wait. When the server is that far behind, newer ones are dropped."""

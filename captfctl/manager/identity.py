@@ -21,7 +21,8 @@ from captfctl.model.meta import Condition
 from captfctl.model.names import credentials_mirror
 from captfctl.model.reasons import IdentityReady
 from captfctl.model.resources import SECRETS, TERRAFORM_CLUSTER_IDENTITIES
-from captfctl.reconcile import Recorder, local_secret
+from captfctl.reconcile import local_secret
+from captfctl.reconcile.events import Recorder
 from captfctl.reconcile.identity import missing_keys
 from captfctl.reconcile.patch import document, merge_patch
 

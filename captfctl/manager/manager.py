@@ -31,7 +31,9 @@ from captfctl.manager.watches import (
 from captfctl.manager.work_metrics import NamedQueueMetrics, WorkMetrics
 from captfctl.model.kinds import KINDS
 from captfctl.model.resources import TERRAFORM_CLUSTER_IDENTITIES, TERRAFORM_MACHINE_TEMPLATES
-from captfctl.reconcile import Env, reconcile, release_pods
+from captfctl.reconcile.env import Env
+from captfctl.reconcile.kept_pods import release_pods
+from captfctl.reconcile.passes import reconcile
 from captfctl.runs.slots import SlotOwner, Slots
 from captfctl.serving.http import HttpServer
 from captfctl.settings import ManagerSettings, parse_address

@@ -11,7 +11,7 @@ from captfctl.model import keys
 from captfctl.model.core import Job
 from captfctl.model.kinds import KINDS
 from captfctl.model.ops import Op
-from captfctl.reconcile import Gauges
+from captfctl.reconcile.metrics import Gauges
 from captfctl.terraform.books.bookkeeping import CountedRun
 from captfctl.terraform.books.results import op_of
 from captfctl.version import VERSION

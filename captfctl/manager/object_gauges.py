@@ -9,7 +9,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from captfctl.model.ops import Op
-from captfctl.reconcile import Gauges
+from captfctl.reconcile.metrics import Gauges
 
 Key = tuple[str, str, str]
 """Kind, namespace and name."""

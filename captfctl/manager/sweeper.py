@@ -9,8 +9,8 @@ from collections.abc import Callable
 from captfctl.clock import Clock
 from captfctl.cluster.door import Door
 from captfctl.errors import CaptfError
-from captfctl.reconcile import kept_pods, managed_namespaces
-from captfctl.reconcile.sweep import sweep_quietly
+from captfctl.reconcile.kept_pods import kept_pods
+from captfctl.reconcile.sweep import managed_namespaces, sweep_quietly
 from captfctl.settings import ManagerSettings
 
 _JITTER = 0.1

@@ -31,7 +31,7 @@ from captfctl.model.resources import (
     TERRAFORM_PLANS,
 )
 from captfctl.model.terraform import TerraformCluster
-from captfctl.reconcile import kept_pods
+from captfctl.reconcile.kept_pods import kept_pods
 from captfctl.terraform.state.reader import State, read_state
 from runner import wire
 from tests.e2e.counted import COUNTED, Counted

@@ -35,7 +35,8 @@ from captfctl.model.resources import (
     TERRAFORM_MACHINES,
 )
 from captfctl.model.terraform import IdentityKind, IdentityRef
-from captfctl.reconcile import NoRecorder, local_secret, mirror
+from captfctl.reconcile import local_secret, mirror
+from captfctl.reconcile.events import NoRecorder
 from tests.support.clock import eventually
 from tests.support.cluster_world import (
     NAME,

@@ -10,7 +10,7 @@ from captfctl.manager.metrics import (
 )
 from captfctl.model.ops import Op
 from captfctl.model.resources import JOBS
-from captfctl.reconcile import Gauges
+from captfctl.reconcile.metrics import Gauges
 from captfctl.runs.jobs import is_finished
 from captfctl.terraform.books.bookkeeping import CountedRun
 from captfctl.terraform.books.results import read_finished

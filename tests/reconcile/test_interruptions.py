@@ -10,7 +10,7 @@ from captfctl.model.ops import Op
 from captfctl.model.owner import Owner
 from captfctl.model.resources import JOBS, SECRETS, TERRAFORM_CLUSTERS
 from captfctl.model.status import ActiveJob
-from captfctl.reconcile import DoorCache
+from captfctl.reconcile.cache import DoorCache
 from captfctl.runs.run import Run
 from tests.support.cluster_world import NAMESPACE, World, annotated, variables
 from tests.support.doors import Failing, Overridden

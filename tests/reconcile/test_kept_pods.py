@@ -6,7 +6,7 @@ from captfctl.cluster.door import Propagation
 from captfctl.model import keys, names
 from captfctl.model.core import Job, Pod
 from captfctl.model.resources import JOBS, PODS, TERRAFORM_CLUSTERS
-from captfctl.reconcile import kept_pods, release_pods
+from captfctl.reconcile.kept_pods import kept_pods, release_pods
 from tests.support.cluster_world import NAME, NAMESPACE, World
 from tests.support.machine_world import MachineWorld, PoolWorld, WorkerWorld
 

@@ -22,7 +22,7 @@ from captfctl.model.terraform import (
     IdentityRef,
     Remediation,
 )
-from captfctl.reconcile import DoorCache
+from captfctl.reconcile.cache import DoorCache
 from tests.support.cluster_world import KEY, NAME, NAMESPACE
 from tests.support.machine_world import (
     MACHINE_NAME,

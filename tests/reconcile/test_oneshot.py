@@ -11,7 +11,7 @@ from captfctl.model.kinds import CLUSTER
 from captfctl.model.meta import ObjectMeta
 from captfctl.model.ops import Op
 from captfctl.model.resources import JOBS, NAMESPACES, SECRETS, TERRAFORM_CLUSTERS
-from captfctl.reconcile import evaluate
+from captfctl.reconcile.oneshot import evaluate
 from tests.support.cluster_world import KEY, NAMESPACE, World, terraform_cluster, variables
 
 

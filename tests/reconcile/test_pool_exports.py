@@ -10,7 +10,7 @@ from captfctl.model.core import Job
 from captfctl.model.kinds import CLUSTER
 from captfctl.model.plan import PlanReason
 from captfctl.model.resources import JOBS, SECRETS, TERRAFORM_CLUSTERS
-from captfctl.reconcile import reconcile
+from captfctl.reconcile.passes import reconcile
 from tests.support.cluster_world import KEY, NAME, NAMESPACE
 from tests.support.fake_runner import OUTPUTS
 from tests.support.machine_world import POOL_NAME, POOL_OUTPUTS, PoolWorld

@@ -6,8 +6,7 @@ from captfctl.model.core import Lease, RoleBinding, RoleRef, ServiceAccount
 from captfctl.model.meta import ObjectMeta
 from captfctl.model.resources import LEASES, ROLE_BINDINGS, SERVICE_ACCOUNTS, TERRAFORM_CLUSTERS
 from captfctl.model.terraform import JobPolicy
-from captfctl.reconcile import managed_namespaces, sweep
-from captfctl.reconcile.sweep import sweep_quietly
+from captfctl.reconcile.sweep import managed_namespaces, sweep, sweep_quietly
 from tests.support.cluster_world import NAMESPACE, World, terraform_cluster
 from tests.support.doors import Overridden
 

@@ -11,7 +11,7 @@ from captfctl.model.events import Action, Note
 from captfctl.model.meta import Condition, ObjectMeta
 from captfctl.model.reasons import Reason, WaitReason, table
 from captfctl.model.terraform import Source, TerraformCluster, TerraformClusterSpec
-from captfctl.reconcile import DoorRecorder
+from captfctl.reconcile.events import DoorRecorder
 from captfctl.reconcile.patch import merge_patch
 from captfctl.reconcile.transitions import notes
 from tests.support.clock import START

@@ -15,7 +15,8 @@ from captfctl.model.core import (
 )
 from captfctl.model.events import EventReason
 from captfctl.model.resources import EVENTS, JOBS, PODS
-from captfctl.reconcile import DoorRecorder, release_pods
+from captfctl.reconcile.events import DoorRecorder
+from captfctl.reconcile.kept_pods import release_pods
 from tests.support.cluster_world import NAMESPACE, World, annotated, variables
 from tests.support.faults import HookedDoor
 

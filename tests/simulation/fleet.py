@@ -22,7 +22,10 @@ from captfctl.model.resources import (
     TERRAFORM_MACHINE_POOLS,
 )
 from captfctl.model.terraform import ClusterDrift
-from captfctl.reconcile import Env, NoMetrics, NoRecorder, reconcile
+from captfctl.reconcile.env import Env
+from captfctl.reconcile.events import NoRecorder
+from captfctl.reconcile.metrics import NoMetrics
+from captfctl.reconcile.passes import reconcile
 from captfctl.runs.jobs import is_finished
 from captfctl.runs.slots import SlotOwner, Slots
 from captfctl.settings import PassSettings

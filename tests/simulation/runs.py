@@ -12,7 +12,7 @@ from captfctl.model import keys, names
 from captfctl.model.core import Job
 from captfctl.model.kinds import CLUSTER, MACHINE, MACHINE_POOL
 from captfctl.model.resources import JOBS, LEASES, PODS, SECRETS
-from captfctl.reconcile import kept_pods, release_pods
+from captfctl.reconcile.kept_pods import kept_pods, release_pods
 from runner import wire
 from tests.simulation.planning import Planning, values_of
 from tests.support.fake_runner import OUTPUTS, FakeRunner, suffix_of

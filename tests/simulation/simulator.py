@@ -29,13 +29,10 @@ from captfctl.model.terraform import (
     TerraformCluster,
     TerraformObject,
 )
-from captfctl.reconcile import (
-    Env,
-    NoRecorder,
-    managed_namespaces,
-    reconcile,
-    sweep,
-)
+from captfctl.reconcile.env import Env
+from captfctl.reconcile.events import NoRecorder
+from captfctl.reconcile.passes import reconcile
+from captfctl.reconcile.sweep import managed_namespaces, sweep
 from captfctl.runs.leases import Leases
 from captfctl.runs.reader import DoorJobs
 from captfctl.runs.slots import Slots

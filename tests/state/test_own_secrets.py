@@ -6,7 +6,7 @@ import pytest
 
 from captfctl.model import keys, names
 from captfctl.model.resources import SECRETS
-from captfctl.reconcile import DoorCache
+from captfctl.reconcile.cache import DoorCache
 from captfctl.terraform.state.own_secrets import OwnSecrets, read_own_secrets
 from captfctl.terraform.state.reader import State, StateProblem, Unreadable, read_state
 from captfctl.terraform.state.records import RunInputs, read_records, write_applied, write_attempt

@@ -42,7 +42,10 @@ from captfctl.model.terraform import (
     TerraformCluster,
     TerraformClusterSpec,
 )
-from captfctl.reconcile import CacheReader, DoorCache, Env, NoMetrics, reconcile
+from captfctl.reconcile.cache import CacheReader, DoorCache
+from captfctl.reconcile.env import Env
+from captfctl.reconcile.metrics import NoMetrics
+from captfctl.reconcile.passes import reconcile
 from captfctl.runs.slots import Slots
 from captfctl.settings import PassSettings
 from tests.support.clock import FakeClock

@@ -39,8 +39,8 @@ from captfctl.model.resources import (
     TERRAFORM_MACHINES,
 )
 from captfctl.model.terraform import Source
-from captfctl.reconcile import reconcile
 from captfctl.reconcile.kinds import RULES, KindRules
+from captfctl.reconcile.passes import reconcile
 from tests.support.cluster_world import KEY, NAME, NAMESPACE, World
 
 MACHINE_NAME = "prod-md-0-x7k2p"

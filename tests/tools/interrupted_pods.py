@@ -35,7 +35,7 @@ from captfctl.model.core import ConfigMap, Pod
 from captfctl.model.meta import ObjectMeta
 from captfctl.model.ops import Op
 from captfctl.model.resources import CONFIG_MAPS, LEASES, SECRETS, TERRAFORM_CLUSTERS
-from captfctl.reconcile import kept_pods
+from captfctl.reconcile.kept_pods import kept_pods
 from captfctl.runs.jobs import pod_ended
 from tests.e2e.scenarios import NAME, Story
 from tests.e2e.site import IMAGE, QUICKSTART, Captfctl, Site, eventually
