@@ -22,6 +22,7 @@ DESCRIPTIONS = {
     "runner": "one apply by the runner, its executable, redaction and fingerprint",
     "store": "the store in memory, on SQLite and over HTTP",
     "api": "lists and watches of the embedded API server",
+    "terminal": "what approve, restore and delete take where there are 10,000 objects",
     "manager": "the manager on a real API server with many objects that have nothing to do",
     "fleet": "machines created at once; then the same with clusters, machines and pools",
 }
