@@ -1,27 +1,23 @@
 """Changes that wait for a person, with real Terraform on the embedded control plane."""
 
-import gzip
 import json
 import shutil
-import subprocess
-from typing import Any
 
 import pytest
 
-from captfctl.model import keys, names
+from captfctl.model import keys
 from captfctl.model.ops import Op
-from captfctl.model.plan import TerraformPlan, plans_of
 from captfctl.model.resources import (
     EVENTS,
     JOBS,
     LEASES,
     PODS,
-    SECRETS,
     TERRAFORM_CLUSTERS,
     TERRAFORM_PLANS,
 )
-from tests.e2e.scenarios import NAME, Story
-from tests.e2e.site import APPROVALS_IMAGE, CAPTFCTL, IMAGE, LocalSite, eventually
+from tests.e2e.approvals import SERVER, Approvals
+from tests.e2e.scenarios import NAME
+from tests.e2e.site import LocalSite
 
 pytestmark = [
     pytest.mark.terraform,
@@ -30,84 +26,9 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not on PATH"),
 ]
 
-SERVER = "module.role.terraform_data.server"
-
-
-class Approvals(Story):
-    """The quick start's objects with the module of examples/approvals."""
-
-    site: LocalSite
-
-    def __init__(self, site: LocalSite, namespace: str, policy: str) -> None:
-        super().__init__(site, namespace)
-        self.replace(IMAGE, APPROVALS_IMAGE)
-        self.replace("    region: eu-north\n    subnets: 2\n", "    size: small\n    image: v1\n")
-        self.replace("  variables:\n", f"  applyPolicy: {policy}\n  variables:\n")
-
-    def plans(self) -> list[TerraformPlan]:
-        """Newest first."""
-        found = self.door.list(TERRAFORM_PLANS, self.namespace).items
-        return plans_of(found, "TerraformCluster", NAME, self.cluster().metadata.uid)
-
-    def phases(self) -> list[str]:
-        return [plan.phase.value for plan in self.plans()]
-
-    def wait_phases(self, *phases: str) -> TerraformPlan:
-        """Until the plans are in these phases, newest first; the newest."""
-        eventually(
-            lambda: self.phases() == list(phases),
-            lambda: f"{phases}, not {self.phases()}: {self.explain()}",
-        )
-        return self.plans()[0]
-
-    def wait_reason(self, reason: str) -> str:
-        """Until `ApplyJobSucceeded` has the reason; its message."""
-
-        def told() -> bool:
-            found = self.condition("ApplyJobSucceeded")
-            return found is not None and found.reason == reason
-
-        eventually(told, lambda: f"{reason}: {self.explain()}")
-        found = self.condition("ApplyJobSucceeded")
-        assert found is not None
-        return found.message
-
-    def server(self) -> dict[str, Any]:
-        """The one instance of the server in the state."""
-        return self._server(json.loads(gzip.decompress(self._secret().data[keys.TFSTATE])))
-
-    def taint(self) -> None:
-        """What another run of Terraform does to the state."""
-        secret = self._secret()
-        document = json.loads(gzip.decompress(secret.data[keys.TFSTATE]))
-        self._server(document)["status"] = "tainted"
-        document["serial"] += 1
-        secret.data[keys.TFSTATE] = gzip.compress(json.dumps(document).encode())
-        self.door.update(SECRETS, secret)
-
-    def _secret(self) -> Any:
-        suffix = names.state_suffix("TerraformCluster", self.namespace, NAME)
-        return self.door.get(SECRETS, names.state_secret(suffix), self.namespace)
-
-    @staticmethod
-    def _server(document: dict[str, Any]) -> dict[str, Any]:
-        (server,) = [r for r in document["resources"] if r["name"] == "server"]
-        (instance,) = server["instances"]
-        found: dict[str, Any] = instance
-        return found
-
-    def approve(self, *arguments: str) -> str:
-        """What `captfctl approve` prints."""
-        command = [CAPTFCTL, "approve", "-n", self.namespace, f"--data={self.site.data}"]
-        done = subprocess.run(
-            [*command, *arguments], capture_output=True, text=True, timeout=60, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
 
 def test_a_manual_change_is_applied_as_it_was_approved_or_not_at_all(site: LocalSite):
-    story = Approvals(site, "manual", "Manual")
+    story = Approvals(site, "manual", "Manual", f"--data={site.data}")
     story.create()
     story.wait_settled()
     assert story.plans() == []  # the first apply waits for nobody
@@ -143,7 +64,7 @@ def test_a_manual_change_is_applied_as_it_was_approved_or_not_at_all(site: Local
 
 
 def test_what_would_replace_something_waits_and_is_approved_with_kubectl(site: LocalSite):
-    story = Approvals(site, "guarded", "Automatic")
+    story = Approvals(site, "guarded", "Automatic", f"--data={site.data}")
     story.create()
     story.wait_settled()
     story.set_variables(size="large")
@@ -181,7 +102,7 @@ def test_a_plan_is_approved_while_the_control_plane_is_stopped_and_tells_no_valu
     site = LocalSite(tmp_path / "site")
     site.start()
     try:
-        story = Approvals(site, "stopped", "Manual")
+        story = Approvals(site, "stopped", "Manual", f"--data={site.data}")
         story.create()
         story.wait_settled()
         story.set_variables(size=CANARY)
