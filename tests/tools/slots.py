@@ -69,6 +69,7 @@ class Acting:
         self._world = world
         self._lock = threading.Lock()
         self._spans: dict[str, Span] = {}
+        self._before: set[str] = set()
         self._jobs = Informer(world.door, JOBS, world.clock)
         self._jobs.add_handler(Handler(on_add=self._seen, on_update=lambda _, job: self._seen(job)))
         self._controller: Controller[tuple[str, str]] = Controller(
@@ -89,8 +90,9 @@ class Acting:
             return sorted(self._spans.values(), key=lambda span: span.begun)
 
     def forget(self) -> None:
-        """Begin to note anew."""
+        """Begin to note anew: Jobs of before do not count, whatever still happens to them."""
         with self._lock:
+            self._before.update(self._spans)
             self._spans.clear()
 
     def _seen(self, job: Job) -> None:
@@ -98,6 +100,8 @@ class Acting:
         labels = job.metadata.labels
         over = is_finished(job)
         with self._lock:
+            if uid in self._before:
+                return
             span = self._spans.get(uid)
             if span is None:
                 end = now if over else None
