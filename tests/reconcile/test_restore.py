@@ -219,6 +219,23 @@ def test_a_state_in_place_of_ours_is_kept_as_a_backup_and_ours_restored(
     assert [b.serial for b in sets(backed) if b.complete] == [9, 3, 2, 1]
 
 
+@pytest.mark.parametrize("writes", range(1, 8))
+def test_what_is_being_replaced_is_never_restored_in_place_of_its_backup(
+    backed: World, writes: int
+):
+    """Both have the serial, and the copy of what is replaced is the newer one."""
+    backed.advance(minutes=5)
+    change_state(backed, 3, resources=[])
+    ask(backed, 3)
+    with contextlib.suppress(Crash):
+        backed.run(backed.env(door=crashing_after(backed.door, writes)))
+    backed.advance(minutes=5)
+    backed.settle(3)
+    (job,) = restores(backed)
+
+    assert backup_secrets(job) == [names.state_backup(backed.owner.suffix, 3)]
+
+
 def test_a_state_of_several_secrets_is_restored(backed: World):
     backed.advance(minutes=1)
     split(backed, change_state(backed, 4), 3)

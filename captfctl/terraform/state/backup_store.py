@@ -25,10 +25,12 @@ from captfctl.terraform.state.reader import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """When a backup is taken, and after which Job of the object. None: as its Secrets tell."""
+    """When a backup is taken, and after which Job of the object. None: as its Secrets tell.
+    `replaced`: it is taken because a restore replaces the state."""
 
     now: datetime | None = None
     job: str = ""
+    replaced: bool = False
 
 
 def backup_of(backups: Sequence[BackupSet], state: State) -> BackupSet | None:
@@ -83,6 +85,7 @@ def _copy(
         keys.BACKUP_CHUNK: str(index),
         keys.BACKUP_CHUNKS: str(len(state.chunks)),
         keys.INPUTS_HASH: "" if index else state.inputs_hash,
+        keys.BACKUP_REPLACED: keys.TRUE if moment.replaced else "",
     }
     return _backup_secret(owner, names.backup_chunk(name, index), notes, chunk)
 
@@ -128,7 +131,7 @@ def make_room(door: Door, owner: Owner) -> None:
     if isinstance(found, State):
         backups = read_backups(door, owner)
         if found.serial > 0 and backup_of(backups, found) is None:
-            take_backup(door, owner, found, Moment(), backups)
+            take_backup(door, owner, found, Moment(replaced=True), backups)
     elif found.problem not in (StateProblem.NO_STATE, StateProblem.TOO_LARGE):
         _set_aside(door, owner, secrets, found)
 

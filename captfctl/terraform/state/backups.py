@@ -26,8 +26,9 @@ class BackupSet:
 
     `job` is the newest Job of the object when it was taken, `bytes` the compressed size,
     `resources` counts managed resource blocks, `inputs_hash` is the state's. `defect` says why it
-    is not complete. `chunks` are its Secrets in chunk order as far as they are there; `secrets` are
-    all that carry its name.
+    is not complete. `replaced`: it is what a restore replaced, which may be what was wrong.
+    `chunks` are its Secrets in chunk order as far as they are there; `secrets` are all that carry
+    its name.
     """
 
     name: str
@@ -43,6 +44,7 @@ class BackupSet:
     count: int
     chunks: Mapping[int, ObjectMeta] = field(repr=False)
     secrets: tuple[ObjectMeta, ...] = field(repr=False)
+    replaced: bool = False
 
     @property
     def complete(self) -> bool:
@@ -89,9 +91,10 @@ def _newest_first(backup: BackupSet) -> tuple[float, int, str]:
 
 
 def newest_complete(backups: Sequence[BackupSet], serial: int | None = None) -> BackupSet | None:
-    """The newest complete set, of the serial where one is given."""
-    good = (backup for backup in backups if backup.complete)
-    return next((backup for backup in good if serial in (None, backup.serial)), None)
+    """The newest complete set, of the serial where one is given. What a restore replaced is chosen
+    only where there is nothing else."""
+    good = [b for b in backups if b.complete and serial in (None, b.serial)]
+    return min(good, key=lambda backup: backup.replaced, default=None)
 
 
 def _set_of(name: str, metas: Sequence[ObjectMeta]) -> BackupSet:
@@ -115,6 +118,7 @@ def _set_of(name: str, metas: Sequence[ObjectMeta]) -> BackupSet:
         count=count,
         chunks=chunks,
         secrets=tuple(metas),
+        replaced=keys.BACKUP_REPLACED in notes,
     )
 
 

@@ -159,7 +159,8 @@ def large(state: State) -> str:
 
 def _way_back(door: Door, owner: Owner) -> str:
     """A restore is advised only where there is something to restore."""
-    there = [str(backup.serial) for backup in read_backups(door, owner) if backup.complete]
+    good = (b for b in read_backups(door, owner) if b.complete and not b.replaced)
+    there = [str(backup.serial) for backup in good]
     copy = f"ut Secret {names.state_secret(owner.suffix)} back from a copy of yours"
     if not there:
         return f"P{copy}"
