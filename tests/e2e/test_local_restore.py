@@ -16,7 +16,7 @@ from captfctl.terraform.state.backups import read_backups
 from captfctl.terraform.state.protected import delete_protected, encode_data
 from tests.e2e.scenarios import NAME, Story, leftovers, nothing_left
 from tests.e2e.site import eventually
-from tests.e2e.test_local_states import rewrite, state_secret, wait_for
+from tests.e2e.states import rewrite, state_secret, wait_for
 
 pytestmark = [
     pytest.mark.terraform,
