@@ -29,8 +29,6 @@ REASONS = {reasons.__name__: reasons for _, reasons in table()} | {"EventReason"
 # Not in the table before code says them: delete the line with the row that is added.
 LATER = {
     "machine templates": [
-        "CapacityResolved",
-        "CapacityNotDeclared",
         "ImageInspectFailed",
         "CapacityLabelInvalid",
         "VariablesValid",
@@ -44,6 +42,7 @@ LATER = {
 HOMONYMS = {
     "Ready": "the condition of a pod",
     "Paused": "a flag's name",
+    "DeletionProtected": "the code of an error",
     "Deleting": "a decision",
     "PlanAwaitingApproval": "a decision",
     "DestructivePlanBlocked": "a decision",

@@ -1,5 +1,8 @@
-"""Nothing that waits is overtaken for ever (leases.md: The operation gate,
-runs.md: Limits on running Jobs)."""
+"""Nothing that waits is overtaken for ever.
+
+The operation gate (leases.md: The operation gate), and the limits (runs.md: Limits on running
+Jobs).
+"""
 
 from collections.abc import Callable, Iterator
 
