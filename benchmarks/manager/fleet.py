@@ -37,6 +37,7 @@ from tests.kubernetes.fleet import Fleet
 _PATIENCE = 1800.0
 _POLL = 0.5
 _SERVED = 60.0
+_STAND_IN_WORKERS = 8
 _FAMILY = 3  # a cluster with a machine and a pool
 
 
@@ -101,7 +102,7 @@ class _Working:
 @contextlib.contextmanager
 def _working(plane: ControlPlane, door: LiveDoor, folder: Path) -> Iterator["_Working"]:
     """A manager, the stand-in for Cluster API, and runs that end at once."""
-    stand_in = CapiStandIn(door, SystemClock())
+    stand_in = CapiStandIn(door, SystemClock(), workers=_STAND_IN_WORKERS)
     runs = Finishing(door)
     with measured(manager_command(plane, free_port()), folder / "working.log") as manager:
         stand_in.start()

@@ -24,7 +24,7 @@ from tests.e2e.site import IMAGE, eventually
 from tests.kubernetes.nodes import joining
 from tests.kubernetes.workers import MACHINE_IMAGE, POOL_IMAGE, bootstrap
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(600)]
 
 CONTROL_PLANES: Resource[Document] = Resource(
     "controlplane.cluster.x-k8s.io",

@@ -15,7 +15,7 @@ from tests.e2e.site import eventually
 from tests.kubernetes.nodes import joining
 from tests.kubernetes.workers import Workers, bootstrap, machine, machine_template
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(600)]
 
 DEPLOYMENTS: Resource[Document] = Resource(
     "cluster.x-k8s.io", "v1beta2", "MachineDeployment", "machinedeployments", True, dict

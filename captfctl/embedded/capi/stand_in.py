@@ -22,9 +22,11 @@ _BY_INFRASTRUCTURE, _BY_CLUSTER = "infrastructure", "cluster"
 class CapiStandIn:
     """Follows Clusters, Machines and MachinePools, and what they name of ours."""
 
-    def __init__(self, door: Door, clock: Clock) -> None:
+    def __init__(self, door: Door, clock: Clock, *, workers: int = 1) -> None:
         self._door, self._clock = door, clock
-        self._controller: Controller[Key] = Controller("cluster-api", self.reconcile, clock)
+        self._controller: Controller[Key] = Controller(
+            "cluster-api", self.reconcile, clock, workers=workers
+        )
         self._passes: dict[str, Callable[[str, str], None]] = {
             CLUSTERS.kind: Clusters(door, clock).reconcile
         }
