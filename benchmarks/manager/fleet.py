@@ -58,7 +58,8 @@ def run(counts: Sequence[int], machines: int) -> Iterator[Figure]:
                     yield from _burst(door, working, machines)
                     _tell(f"making {count} objects of all kinds with their runs")
                     fleets = _population(door, working, count - machines - 1)
-                yield from figures(plane, door, count, _changed(fleets), folder)
+                made = machines + 1 + sum(fleet.size for fleet in fleets)
+                yield from figures(plane, door, made, _changed(fleets), folder)
 
 
 def _install(door: LiveDoor) -> None:
