@@ -152,8 +152,8 @@ class Simulation(Course):
 
     def _step(self) -> None:
         what = self.rng.choices(
-            ["pass", "see", "run", "time", "person", "restart", "swap", "approve"],
-            [10, 6, 5, 4, 0.6, 0.2, 3, 1],
+            ["pass", "see", "run", "time", "person", "restart", "swap", "approve", "wish"],
+            [10, 6, 5, 4, 0.6, 0.2, 3, 1, 1],
         )[0]
         if what == "pass":
             self._some_pass(self.rng.choice(self.managers))
@@ -167,6 +167,8 @@ class Simulation(Course):
             self._person()
         elif what == "approve":
             self._approve(0.5)
+        elif what == "wish":
+            self._wish(self.rng.choice([key for key in self.keys if self.kinds[key] is CLUSTER]))
         elif what == "swap":
             self._swap(self.rng.choice([key for key in self.keys if self.kinds[key] is CLUSTER]))
         else:
@@ -248,8 +250,7 @@ class Simulation(Course):
             elif what == "approve":
                 self._approve(0.8)
             elif what == "by hand":
-                by_hand = self.runs.planning.by_hand
-                by_hand[self._suffix(key)] = by_hand.get(self._suffix(key), 0) + 1
+                self._by_hand(key)
             elif what == "pause":
                 self._pause(key, self.rng.random() < 0.4)
             elif what == "image":
@@ -269,6 +270,24 @@ class Simulation(Course):
         for plan in self.runs.planning.plans():
             if self.rng.random() < chance and self.runs.planning.approve(plan):
                 self.tell(f"somebody: approves {plan.metadata.name}")
+                if self.faults and self.rng.random() < 0.3:
+                    self._by_hand((plan.metadata.namespace, plan.spec.target_ref.name))
+
+    def _by_hand(self, key: Key) -> None:
+        """Somebody changes what exists: whatever was planned for it is another plan now."""
+        by_hand, suffix = self.runs.planning.by_hand, self._suffix(key)
+        by_hand[suffix] = by_hand.get(suffix, 0) + 1
+        self.tell(f"somebody: changes what exists of {key[1]} by hand")
+
+    def _wish(self, key: Key) -> None:
+        """Somebody wants what is there to be otherwise."""
+        there = self.runs.infrastructure.exists.get(self._suffix(key))
+        if key in self.deleted or there is None:
+            return
+        region = self.rng.choice([name for name in ("eu-1", "eu-2", "eu-3") if name != there])
+        with contextlib.suppress(Conflict, NotFound):
+            self._edit(key, lambda obj: _set_region(obj, region))
+            self.tell(f"somebody: wants {region} of {key[1]}, which is {there}")
 
     def _edit(self, key: Key, change) -> None:
         resource = OWN[self.kinds[key]]
@@ -300,6 +319,7 @@ class Simulation(Course):
             return
         if self.rng.random() < 0.1:
             if self.swaps.put_back(obj):
+                self._untold.add(key)
                 self.tell(f"somebody: puts the state of {key[1]} back")
         elif how := self.swaps.swap(obj):
             self.tell(f"somebody: the state of {key[1]} is {how}")
