@@ -75,7 +75,7 @@ def requested(p: Pass, books: Bookkeeping) -> Request:
     serial = _asked_serial(p)
     if serial is None:
         return _refuse(p, f"{keys.RESTORE_STATE}={asked[:64]!r} is no serial")
-    if serial == p.obj.status.last_restored_serial:
+    if serial == p.obj.status.last_restored_serial and not _succeeded(p):
         return Request()
     found = read_backups(p.env.door, p.owner)
     backups.show(p, found)
@@ -87,6 +87,12 @@ def requested(p: Pass, books: Bookkeeping) -> Request:
         return _refuse(p, f"backup {backup.name} is damaged: {content.why}")
     _drop_earlier(p)
     return Request(backup)
+
+
+def _succeeded(p: Pass) -> bool:
+    """Whether the last restore did. That took its request away: what is there is another one."""
+    told = p.conditions[Type.RESTORE_JOB_SUCCEEDED]
+    return told is not None and told.status == TRUE
 
 
 def _withdrawn(p: Pass) -> None:

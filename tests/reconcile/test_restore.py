@@ -413,6 +413,18 @@ def test_a_failed_restore_is_tried_again_when_it_is_asked_for_again(backed: Worl
     assert backed.reason(CONDITION) == "True/StateRestored"
 
 
+def test_the_same_serial_is_restored_again_when_it_is_asked_for_at_once(backed: World):
+    first = restore(backed, 2)
+    backed.run()
+    assert backed.obj.status.last_restored_serial == 2
+    ask(backed, 2)
+    backed.settle(2)
+
+    again = backed.active_job()
+    assert again.metadata.name != first.metadata.name
+    assert again.metadata.annotations[keys.RESTORE_SERIAL] == "2"
+
+
 def test_another_serial_is_tried_after_a_failure(backed: World):
     failed(backed)
     ask(backed, 1)
