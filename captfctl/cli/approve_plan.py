@@ -17,7 +17,6 @@ from captfctl.cli.plan_text import document_of, print_plan
 from captfctl.cli.targets import OURS, named
 from captfctl.clock import Clock, SystemClock
 from captfctl.cluster.door import Door
-from captfctl.embedded.store import LOCAL_ADMIN
 from captfctl.errors import InputError
 from captfctl.model.plan import TARGET_KINDS
 from captfctl.model.resources import TERRAFORM_PLANS
@@ -57,8 +56,15 @@ def approve_plan(
     home = data_dir(data)
     stopped = kubeconfig is None and not running_here(home)
     with cluster_door(kubeconfig, home, clock) as door:
-        who = Who(LOCAL_ADMIN["username"]) if stopped else own_user(door)
+        who = _local_user() if stopped else own_user(door)
         _approve(door, request, who, screen)
+
+
+def _local_user() -> Who:
+    """Who acts while the local control plane is stopped."""
+    from captfctl.embedded.store import LOCAL_ADMIN
+
+    return Who(LOCAL_ADMIN["username"])
 
 
 def _in_files(files: list[str], request: Request, screen: "_Screen", clock: Clock) -> None:

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from captfctl.approvals import Evidence
 from captfctl.cli.output import Document, escaped
-from captfctl.embedded.apiserver.ages import human_duration
+from captfctl.model.durations import human_duration
 from captfctl.model.meta import seconds_stamp
 from captfctl.model.plan import PlanReason, PlanSummary, TerraformPlan
 

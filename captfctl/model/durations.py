@@ -1,4 +1,4 @@
-"""Durations as Go reads them: `90s`, `1h30m`, `1.5h`, `300ms`."""
+"""Durations as Go reads them, `90s`, `1h30m`, `1.5h`, `300ms`, and as kubectl writes them."""
 
 import re
 from datetime import timedelta
@@ -34,3 +34,32 @@ def duration_text(duration: timedelta) -> str:
     hours, minutes = divmod(minutes, 60)
     parts = ((hours, "h"), (minutes, "m"), (seconds, "s"))
     return "".join(f"{count}{unit}" for count, unit in parts if count) or "0s"
+
+
+def human_duration(span: timedelta) -> str:
+    """A duration in at most two units, coarser the longer it is: `45s`, `3m20s`, `5h`, `12d`."""
+    seconds = int(span.total_seconds())
+    if seconds < -1:
+        return "<invalid>"
+    if seconds < 120:
+        return f"{max(seconds, 0)}s"
+    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
+    if minutes < 10:
+        return _two(minutes, "m", seconds % 60, "s")
+    if minutes < 180:
+        return f"{minutes}m"
+    if hours < 8:
+        return _two(hours, "h", minutes % 60, "m")
+    if hours < 48:
+        return f"{hours}h"
+    if days < 8:
+        return _two(days, "d", hours % 24, "h")
+    if days < 2 * 365:
+        return f"{days}d"
+    if days < 8 * 365:
+        return _two(days // 365, "y", days % 365, "d")
+    return f"{days // 365}y"
+
+
+def _two(large: int, large_unit: str, small: int, small_unit: str) -> str:
+    return f"{large}{large_unit}{small}{small_unit}" if small else f"{large}{large_unit}"

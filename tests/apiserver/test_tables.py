@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from captfctl.clock import SystemClock
-from captfctl.embedded.apiserver.ages import human_duration
 from captfctl.embedded.apiserver.tables import IncludeObject, cell_of, table
 from captfctl.embedded.store import EmbeddedStore, PrinterColumn
+from captfctl.model.durations import human_duration
 
 NOW = datetime(2026, 9, 25, 12, tzinfo=UTC)
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import msgspec
 
-from captfctl.embedded.apiserver.ages import UNKNOWN, age, human_duration
+from captfctl.embedded.apiserver.ages import UNKNOWN, age
 from captfctl.embedded.store import PrinterColumn
 from captfctl.model import core
+from captfctl.model.durations import human_duration
 from captfctl.model.meta import ApiObject, LabelSelector
 
 NONE = "<none>"
