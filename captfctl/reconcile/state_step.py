@@ -25,6 +25,7 @@ from captfctl.terraform.state.last_state import (
     contradiction,
     last_state,
     remember,
+    with_restore,
     with_run,
 )
 from captfctl.terraform.state.lock import LockHolder
@@ -92,7 +93,8 @@ def _last(p: Pass) -> LastState | None:
 def note_of_run(p: Pass, run: RunSpec) -> Change:
     """What to write on the object before the run exists: from then on it may write the state."""
     last = last_state(p.obj.metadata)
-    noted = last if run.op is Op.PLAN else with_run(last, run.name)
+    note = with_restore if run.op is Op.RESTORE else with_run
+    noted = last if run.op is Op.PLAN else note(last, run.name)
     return lambda obj: remember(obj.metadata, noted)
 
 

@@ -413,6 +413,16 @@ def test_a_failed_restore_is_tried_again_when_it_is_asked_for_again(backed: Worl
     assert backed.reason(CONDITION) == "True/StateRestored"
 
 
+def test_a_failed_restore_is_no_reason_to_believe_an_emptied_state(backed: World):
+    change_state(backed, 4, resources=[])
+    backed.run()
+    failed(backed, 3)
+    backed.settle(3)
+
+    assert backed.reason("StateReadable") == "False/StateReplaced"
+    assert backed.running() == []
+
+
 def test_the_same_serial_is_restored_again_when_it_is_asked_for_at_once(backed: World):
     first = restore(backed, 2)
     backed.run()

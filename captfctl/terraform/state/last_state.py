@@ -28,6 +28,8 @@ class LastState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     resources: int | None = None
     uid: str = ""
     run: str = ""
+    restore: str = ""
+    """A restore that was started since: it explains any state, and only if it succeeded."""
 
     @classmethod
     def of(cls, state: State, uid: str) -> Self:
@@ -58,6 +60,11 @@ def remember(meta: ObjectMeta, last: LastState | None) -> None:
         meta.annotations[keys.LAST_STATE] = msgspec.json.encode(last).decode()
 
 
+def with_restore(last: LastState | None, job: str) -> LastState | None:
+    """From here on, a restore of ours may write the state."""
+    return last and replace(last, restore=job)
+
+
 def with_run(last: LastState | None, job: str) -> LastState | None:
     """From here on, a Job of ours may write the state."""
     return last and replace(last, run=job)
@@ -68,7 +75,7 @@ def contradiction(last: LastState | None, found: State, *, restored: str) -> str
 
     `restored` is the newest restore that succeeded: what it left may be any state.
     """
-    if last is None or (last.run and last.run == restored):
+    if last is None or (restored and last.restore == restored):
         return ""
     if last.lineage and found.lineage != last.lineage:
         what = "it is another state, of another lineage"
