@@ -160,7 +160,7 @@ def _population(door: LiveDoor, working: _Working, count: int) -> list[Fleet]:
     for number, first in enumerate(range(0, clusters, PER_NAMESPACE)):
         size = min(PER_NAMESPACE, clusters - first)
         fleet = Fleet(door, f"team-{number:03}", size, machines=1, pools=1)
-        fleet.first = first
+        fleet.first = 1 + first  # the name of every object is its own: 0 is that of the burst
         fleet.create()
         fleets.append(fleet)
     working.settle(fleets)
