@@ -13,7 +13,15 @@ from captfctl.model.reasons import ApplyJobSucceeded
 from captfctl.reconcile.context import DecideAgain, Pass
 from captfctl.reconcile.known import Decided, Known
 from captfctl.terraform.plans.drafts import Draft, Plans, made_by
-from captfctl.terraform.plans.life import Turn, ignored_late, moot, recorded, told, turn
+from captfctl.terraform.plans.life import (
+    Turn,
+    ignored_late,
+    moot,
+    recorded,
+    restored_since,
+    told,
+    turn,
+)
 from captfctl.terraform.plans.store import PlanStore
 from captfctl.terraform.plans.wording import names_plan, waiting
 
@@ -155,6 +163,16 @@ def _tell(p: Pass, plan: TerraformPlan, to: Turn, *, current: str = "") -> None:
     note = told(plan, to, current=current)
     if note is not None:
         p.record(note)
+
+
+def drop_of_earlier_state(p: Pass, known: Known, restore: str) -> Known:
+    """End the live plan after a restore whose Job was deleted while it ran."""
+    live = known.plans.live
+    if live is None:
+        return known
+    p.confirm()
+    to = Turn(PlanPhase.SUPERSEDED, restored_since(restore))
+    return replace(known, plans=_superseded(p, known.plans, live, to))
 
 
 # After the decision.

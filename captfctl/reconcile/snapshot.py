@@ -79,7 +79,7 @@ def _all_is_known(known: Known) -> bool:
 
 def _jobs(p: Pass, known: Known) -> Jobs:
     books = known.books
-    newest = books.newest(Op.APPLY)
+    newest = books.newest(Op.APPLY, Op.RESTORE)  # another state may not be in the way of it
     blocked = newest if newest is not None and newest.blocked else None
     annotations = blocked.job.metadata.annotations if blocked else {}
     failed = {op: books.failures.of(op, known.inputs.counted_hash) for op in Op}

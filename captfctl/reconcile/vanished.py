@@ -5,6 +5,7 @@ from dataclasses import replace
 from captfctl.model.events import EventReason
 from captfctl.model.ops import Op
 from captfctl.model.status import ActiveJob
+from captfctl.reconcile import plans
 from captfctl.reconcile.context import Pass
 from captfctl.reconcile.known import Known
 from captfctl.runs.jobs import all_pods_over, newest_labelled_pod, pod_over
@@ -31,6 +32,8 @@ def read_vanished_job(p: Pass, known: Known, shown: ActiveJob) -> Known | None:
     run = read_vanished(shown.name, shown.operation, pod, p.now)
     if run.op is Op.APPLY and not run.succeeded and run.may_have_applied:
         known = _record(p, known, run)
+    if run.may_have_restored:
+        known = plans.drop_of_earlier_state(p, known, run.name)
     if pod is not None:
         p.env.leases.release(p.owner, shown.name)  # nothing of it runs any more
     if run.result is not None:

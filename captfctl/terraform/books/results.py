@@ -118,6 +118,16 @@ class FinishedRun:
         return not (self.nothing_changed or never_started(self.pod))
 
     @property
+    def may_have_restored(self) -> bool:
+        """Whether this restore may have put another state in place: one that failed may have, too,
+        unless it tells that it did not get that far."""
+        if self.op is not Op.RESTORE or self.succeeded:
+            return self.op is Op.RESTORE
+        if self.result is not None:
+            return self.result.has_step(wire.STATE_PUSH)
+        return not never_started(self.pod)
+
+    @property
     def crashed(self) -> bool:
         """An apply that ended without telling, and may have applied."""
         return (

@@ -29,3 +29,14 @@ class Runs(tuple[FinishedRun, ...]):
     def unread(self) -> "Runs":
         """Those that no earlier pass has read."""
         return Runs(run for run in self if not run.bookkept)
+
+    @property
+    def restore(self) -> FinishedRun | None:
+        """The newest unread run that may have put another state in place."""
+        return next((run for run in self.unread if run.may_have_restored), None)
+
+    @property
+    def of_this_state(self) -> "Runs":
+        """Those that ended after that restore; all where there is none."""
+        restore = self.restore
+        return self if restore is None else Runs(self[: self.index(restore)])

@@ -71,8 +71,10 @@ def empty_plan(runs: Runs) -> str:
 
 
 def drafts_of(runs: Runs, owner: Owner, plans: Plans, *, manual: bool) -> tuple[Draft, ...]:
-    """What the unread runs made, in the order in which they ended."""
-    found = (draft(run, owner, plans, manual=manual) for run in reversed(runs.unread))
+    """What the unread runs made, in the order in which they ended. What was planned for a state
+    that is not there any more is no plan."""
+    unread = runs.of_this_state.unread
+    found = (draft(run, owner, plans, manual=manual) for run in reversed(unread))
     return tuple(one for one in found if one is not None)
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from captfctl.model import keys
+from captfctl.model import keys, names
 from captfctl.model.conditions import Type, find
 from captfctl.model.events import EventReason, Note
 from captfctl.model.ops import Op
@@ -28,7 +28,20 @@ def turn(plan: TerraformPlan, runs: Runs) -> Turn:
     if run is not None and run.plan_changed:
         text = f"Job {run.name} found that something else would be done by now; nothing was applied"
         return Turn(PlanPhase.FAILED, text)
+    if runs.restore is not None and not any(_made(r, plan) for r in runs.of_this_state):
+        return Turn(PlanPhase.SUPERSEDED, restored_since(runs.restore.name))
     return Turn(plan.phase)
+
+
+def restored_since(job: str) -> str:
+    """Why a plan from before a restore is not wanted: an address of it may be that of another
+    object by now, which neither the address nor the hash of the plan tells."""
+    return f"Job {job} may have put another state in place since it was made"
+
+
+def _made(run: FinishedRun, plan: TerraformPlan) -> bool:
+    spec = plan.spec
+    return names.plan(spec.target_ref.name, run.name, spec.plan_hash) == plan.metadata.name
 
 
 def _apply_of(plan: TerraformPlan, runs: Runs) -> FinishedRun | None:
