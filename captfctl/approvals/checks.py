@@ -111,8 +111,8 @@ def _check_policy(found: Evidence) -> None:
     if policy is not wanted:
         raise Refused(
             Rule.POLICY,
-            f"spec.applyPolicy of the cluster is {policy} by now, so a {found.plan.spec.reason} "
-            "plan is not applied",
+            f"spec.applyPolicy of the cluster is now {policy}: a {found.plan.spec.reason} plan "
+            "is no longer applied",
             do="wait: the manager supersedes it, and makes another one if one is needed",
         )
 
@@ -132,7 +132,7 @@ def _check_user(found: Evidence, request: Request) -> None:
     if not who.name:
         raise Refused(
             Rule.USER_UNKNOWN,
-            "the server does not tell who you are, so the approval would name nobody",
+            "the server did not report your user name, so the approval would name nobody",
             why=who.problem,
             do="log in as a user; kubectl auth whoami shows which one",
         )
@@ -159,7 +159,7 @@ def warnings(found: Evidence) -> list[str]:
     if found.unreadable:
         told.append(
             f"you may not read the {plan.spec.target_ref.kind}, so it is not known whether it is "
-            "paused, being deleted, or has another apply policy by now"
+            "paused, being deleted, or has another apply policy now"
         )
     return told + _about_target(found)
 

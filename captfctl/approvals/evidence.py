@@ -1,6 +1,5 @@
 """What is known of a plan that somebody wants to approve. No Secret is read."""
 
-import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +9,7 @@ import msgspec
 from captfctl.approvals.refused import Refused, Rule
 from captfctl.cluster.door import Door, find
 from captfctl.cluster.errors import ApiError, Forbidden
+from captfctl.errors import nearest
 from captfctl.model import keys, names
 from captfctl.model.core import Review
 from captfctl.model.kinds import CLUSTER
@@ -130,8 +130,8 @@ class _Reader:
     def _other(self, name: str) -> str:
         plans = list(self._every())
         known = [plan.metadata.name for plan in plans]
-        if close := difflib.get_close_matches(name, known, 1):
-            return f"did you mean {close[0]}?"
+        if close := nearest(name, known):
+            return f"did you mean {close}?"
         for plan in plans:
             ref = plan.spec.target_ref
             if ref.name == name:

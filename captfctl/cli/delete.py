@@ -39,7 +39,7 @@ def command(
 ) -> None:
     """Delete objects, after saying which resources that destroys.
 
-    What would be destroyed or forgotten is told from the stored states. Then the object's name has
+    What would be destroyed or forgotten is read from the stored states. Then the object's name has
     to be typed, or --yes given.
 
     Objects from files are deleted in the local control plane: machines and pools before clusters,

@@ -55,9 +55,7 @@ NamespaceOfName = Annotated[
     typer.Option("--namespace", "-n", metavar="NAME", help="The namespace of KIND/NAME."),
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask; required without a terminal.")]
-TextOrJson = Annotated[
-    TextFormat, typer.Option("--output", "-o", help="How to print what is said.")
-]
+TextOrJson = Annotated[TextFormat, typer.Option("--output", "-o", help="Output format.")]
 Timeout = Annotated[
     str, typer.Option("--timeout", metavar="DURATION", help="Give up after this long, such as 10m.")
 ]

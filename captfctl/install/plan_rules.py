@@ -1,4 +1,4 @@
-"""Who may approve a plan, and who may say what became of one (api.md: Admission).
+"""Who may approve a plan, and who may say what became of one (plans.md: Who may do what).
 
 That a plan is otherwise immutable, and an approval never withdrawn, is in the schema of the kind.
 These rules ask who makes the request, and read a label, which a schema cannot.

@@ -208,8 +208,8 @@ class PrometheusMetrics:
     def inputs_changed(self, kind: str) -> None:
         self._hashes.labels(kind).inc()
 
-    def state_backups(self, kind: str, result: str, count: int = 1) -> None:
-        self._backups.labels(kind, result).inc(count)
+    def state_backup(self, kind: str, result: str) -> None:
+        self._backups.labels(kind, result).inc()
 
     def state_restore(self, kind: str, result: str) -> None:
         self._restores.labels(kind, result).inc()

@@ -105,13 +105,13 @@ class EventReason(StrEnum):
     DESTRUCTIVE_PLAN_BLOCKED = _warning("DestructivePlanBlocked", Action.PLAN,
         "A run stopped before a plan that deletes or replaces something.")
     PLAN_READY = _normal("PlanReady", Action.PLAN,
-        "A plan was made and waits for an approval, or found nothing to change.")
+        "A plan waits for approval, or has no changes.")
     PLAN_CHANGED = _warning("PlanChanged", Action.PLAN,
-        "An approved apply found that something else would be done by now; nothing was applied.")
+        "The plan has changed since it was approved; nothing was applied.")
     PLAN_APPROVED = _normal("PlanApproved", Action.PLAN, "A plan was approved: by whom.")
     PLAN_APPLIED = _normal("PlanApplied", Action.PLAN, "Exactly the approved plan was applied.")
     PLAN_SUPERSEDED = _normal("PlanSuperseded", Action.PLAN,
-        "A plan is not wanted any more; a Warning if it had been approved.")
+        "A plan was superseded; a Warning if it had been approved.")
     DIGEST_PINNED = _normal("DigestPinned", Action.PIN,
         "The digest of the applied image is recorded.")
     DIGEST_UNKNOWN = _warning("DigestUnknown", Action.PIN,

@@ -152,7 +152,7 @@ class PlanReady(Reason, types=(Type.READY,)):
         "The plan is approved and its apply has not ended.")
     APPLIED = _Row(TRUE, "Applied", DONE, "Exactly this plan was applied.")
     FAILED = _Row(FALSE, "Failed", DONE,
-        "The apply found that something else would be done by now; nothing was applied.",
+        "The plan has changed since it was approved; nothing was applied.",
         "Read and approve the plan that took its place.")
     SUPERSEDED = _Row(FALSE, "Superseded", DONE,
         "Another plan took its place, or there is nothing left to apply; the message tells.")
@@ -302,7 +302,7 @@ class JobFailure(Reason, types=_JOB_TYPES, event=EventReason.JOB_FAILED):
 
     NAMESPACE_TERMINATING = _Row(FALSE, "NamespaceTerminating", PERSON,
         "The namespace is being deleted, so no Job can be created in it.",
-        "Save the state, destroy by hand or let be, then set spec.deletionPolicy to Retain.")
+        "Save the state, destroy by hand or leave it, then set spec.deletionPolicy to Retain.")
     IMAGE_PULL_FAILED = _Row(FALSE, "ImagePullFailed", FAILING,
         "The image of the Job cannot be pulled.",
         "Push the image again, or correct spec.source.image or the pull Secrets.")
@@ -318,10 +318,10 @@ class ApplyJobSucceeded(
     NO_APPLY_YET = _Row(UNKNOWN, "NoApplyYet", WAITS, "No apply has finished yet.")
     APPLY_FAILED = _Row(FALSE, "ApplyFailed", FAILING,
         "The newest apply failed, or ended without telling what it applied.",
-        "Correct what the message and the Job's log tell; it is tried again with pauses.")
+        "Fix the cause named in the message and the Job's log; it is retried with backoff.")
     DESTROY_FAILED = _Row(FALSE, "DestroyFailed", FAILING,
         "The destroy failed, or there are no inputs to destroy with.",
-        "Correct what the message tells, or set spec.deletionPolicy to Retain.")
+        "Fix the cause named in the message, or set spec.deletionPolicy to Retain.")
     JOB_DEADLINE_EXCEEDED = _Row(FALSE, "JobDeadlineExceeded", FAILING,
         "The Job was ended by its deadline.",
         "Raise spec.jobs.activeDeadlineSeconds, or correct what hangs.")
@@ -385,7 +385,7 @@ class StateReadable(Reason, types=(Type.STATE_READABLE,)):
         warning=True, event=EventReason.STATE_LARGE)
     STATE_NOT_BACKED_UP = _Row(TRUE, "StateNotBackedUp", DONE,
         "The state was read, and its backup could not be written; it is tried again every minute.",
-        "Correct what the message tells, as a quota that is used up or a right that is missing.",
+        "Fix the cause named in the message, such as an exceeded quota or a missing permission.",
         warning=True, event=EventReason.STATE_NOT_BACKED_UP)
     STATE_TOO_LARGE = _Row(FALSE, "StateTooLarge", PERSON,
         "The state is too large to be read; a deletion destroys all the same.",
@@ -399,10 +399,10 @@ class StateReadable(Reason, types=(Type.STATE_READABLE,)):
         "Take the encryption out of the module and push a decrypted state.",
         event=EventReason.STATE_UNREADABLE, metric="encrypted")
     STATE_INCONSISTENT = _Row(FALSE, "StateInconsistent", PERSON,
-        "Secrets of the state are missing, there twice or left over.",
+        "Secrets of the state are missing, duplicated or stale.",
         _PUT_BACK, event=EventReason.STATE_UNREADABLE, metric="inconsistent")
     STATE_LOCKED = _Row(FALSE, "StateLocked", PERSON,
-        "Something else than the object's Jobs holds the lock of the state.",
+        "Something other than the object's Jobs holds the lock of the state.",
         "Let it finish, or unlock with the runtime's force-unlock once its holder is gone.",
         event=EventReason.STATE_LOCKED, metric="locked")
     RETAINED_STATE_FOUND = _Row(FALSE, "RetainedStateFound", PERSON,
@@ -417,7 +417,7 @@ class RestoreJobSucceeded(Reason, types=(Type.RESTORE_JOB_SUCCEEDED,)):
     STATE_RESTORED = _Row(TRUE, "StateRestored", DONE, "The state was restored.")
     RESTORE_FAILED = _Row(FALSE, "RestoreFailed", PERSON,
         "The restore failed; the same serial is not tried again while the annotation names it.",
-        "Correct what the message tells; then remove the annotation, and set it again.")
+        "Fix the cause named in the message; then remove the annotation, and set it again.")
     RESTORE_BACKUP_NOT_FOUND = _Row(FALSE, "RestoreBackupNotFound", PERSON,
         "There is no complete and intact backup of what the annotation asks for.",
         "Ask for one of the serials that the message lists, or remove the annotation.",
@@ -483,7 +483,7 @@ class DriftJobSucceeded(Reason, types=(Type.DRIFT_JOB_SUCCEEDED,)):
     DRIFT_JOB_RUNNING = _Row(UNKNOWN, "DriftJobRunning", PROGRESSING, "A check is running.")
     DRIFT_JOB_FAILED = _Row(FALSE, "DriftJobFailed", FAILING,
         "The newest check failed.",
-        "Correct what the Job's log tells; it is tried again with pauses.")
+        "Correct what the Job's log tells; it is retried with backoff.")
     DRIFT_JOB_DEADLINE_EXCEEDED = _Row(FALSE, "DriftJobDeadlineExceeded", FAILING,
         "The check was ended by its deadline.",
         "Raise spec.jobs.activeDeadlineSeconds, or correct what hangs.")

@@ -35,7 +35,7 @@ def back_up(p: Pass, books: Bookkeeping, state: State) -> str:
     try:
         backups = _take(p, books, state, read_backups(p.env.door, p.owner))
     except ApiError as problem:
-        p.env.metrics.state_backups(p.kind, "skipped")
+        p.env.metrics.state_backup(p.kind, "skipped")
         return f"the backup of serial {state.serial} could not be written: {problem}"
     show(p, _prune(p, state, backups))
     return ""
@@ -59,7 +59,7 @@ def _take(
     taken = take_backup(p.env.door, p.owner, state, moment, backups)
     if taken is None:
         return backups
-    p.env.metrics.state_backups(p.kind, "taken")
+    p.env.metrics.state_backup(p.kind, "taken")
     text = (
         f"serial {taken.serial}, {taken.bytes} bytes in {taken.count} "
         f"Secret{'s' * (taken.count != 1)}, is backed up as {taken.name}; to restore it: "
@@ -81,7 +81,7 @@ def _prune(p: Pass, state: State, backups: Sequence[BackupSet]) -> list[BackupSe
             log.warning("%s/%s: %s is not deleted: %s", *p.obj.key, backup.name, problem)
             break
         left.remove(backup)
-        p.env.metrics.state_backups(p.kind, "pruned")
+        p.env.metrics.state_backup(p.kind, "pruned")
     return left
 
 

@@ -60,8 +60,8 @@ class Metrics(Protocol):
         """A run removes a stale state lock."""
         ...
 
-    def state_backups(self, kind: str, result: str, count: int = 1) -> None:
-        """Backups were `taken` or `pruned`, or one that was due was not taken (`skipped`)."""
+    def state_backup(self, kind: str, result: str) -> None:
+        """A backup was `taken` or `pruned`, or one that was due was not taken (`skipped`)."""
         ...
 
     def state_restore(self, kind: str, result: str) -> None:
@@ -104,7 +104,7 @@ class NoMetrics:
 
     def force_unlocked(self, kind: str) -> None: ...
 
-    def state_backups(self, kind: str, result: str, count: int = 1) -> None: ...
+    def state_backup(self, kind: str, result: str) -> None: ...
 
     def state_restore(self, kind: str, result: str) -> None: ...
 

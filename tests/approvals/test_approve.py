@@ -210,13 +210,13 @@ REFUSALS: dict[str, tuple[Rule, str, Callable[[Site], None], dict[str, Any]]] = 
     "a newer plan": (Rule.REPLACED, "superseded by web-1", newer_plan, WRONG),
     "a manual plan of an automatic cluster": (
         Rule.POLICY,
-        "is Automatic by now",
+        "is now Automatic",
         manual_plan_of_an_automatic_cluster,
         WRONG,
     ),
     "a destructive plan of a manual cluster": (
         Rule.POLICY,
-        "is Manual by now",
+        "is now Manual",
         destructive_plan_of_a_manual_cluster,
         WRONG,
     ),

@@ -293,7 +293,7 @@ def test_a_plan_in_files_is_refused_as_one_of_a_cluster(captfctl, tmp_path, data
     ended = captfctl("approve", "web-0", "-f", described(tmp_path, data, moot), "--by", "alice")
 
     assert ended.code == 1
-    assert "spec.applyPolicy of the cluster is Manual by now" in ended.err
+    assert "spec.applyPolicy of the cluster is now Manual" in ended.err
 
 
 def test_a_plan_in_files_may_be_one_that_somebody_else_approved(captfctl, tmp_path, data):

@@ -103,8 +103,8 @@ class CountingMetrics(NoMetrics):
     def decided(self, kind, op, reason):
         self.decisions.append((op, reason))
 
-    def state_backups(self, kind, result, count=1):
-        self.backups += [result] * count
+    def state_backup(self, kind, result):
+        self.backups.append(result)
 
     def state_restore(self, kind, result):
         self.restores.append(result)

@@ -1,4 +1,5 @@
-"""What is said about a plan that waits, in conditions and events (plans.md: What is said)."""
+"""What conditions and events say about a plan that waits
+(plans.md: Conditions while a plan waits)."""
 
 from captfctl.model.conditions import ConditionValue
 from captfctl.model.plan import PlanReason, TerraformPlan
