@@ -127,6 +127,9 @@ def _total(previews: Sequence[Preview]) -> Text:
     text.append(f"{_resources(destroyed)} will be destroyed", _STYLES[Fate.DESTROYED])
     if forgotten:
         text.append(f", {forgotten} forgotten", _STYLES[Fate.FORGOTTEN])
+    unknown = sum(one.fate in _COUNTED and one.resources is None for one in previews)
+    if unknown:
+        text.append(f"; of {unknown} the resources are not known", _STYLES[Fate.DESTROYED])
     held = sum(one.fate is Fate.HELD for one in previews)
     if held:
         text.append(f"; {held} will wait for a person", _STYLES[Fate.HELD])

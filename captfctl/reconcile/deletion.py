@@ -44,7 +44,7 @@ def policy_gate(p: Pass, known: Known, view: StateView) -> Ended | None:
     nothing was ever created there is nothing to keep or to destroy."""
     if not p.deleting or p.config.deletion_policy is not None:
         return None
-    if view.state is None and not view.held:
+    if not (view.exists or view.held or known.books.unsaved):
         return None
     text = (
         "spec.deletionPolicy is not set and the TerraformCluster to inherit it from cannot be "

@@ -20,8 +20,11 @@ from captfctl.reconcile.cache import DoorCache
 from captfctl.reconcile.held import held_by_state
 from captfctl.reconcile.kinds import RULES, owner_of, paused_by
 from captfctl.terraform.contract.effective import Config, Flags
-from captfctl.terraform.state.contents import Contents, contents_of, read_contents
+from captfctl.terraform.state.contents import Contents, addresses_in, contents_of, read_contents
+from captfctl.terraform.state.lock import LockHolder, read_lock
 from captfctl.terraform.state.reader import StateProblem, Unreadable
+from captfctl.terraform.state.records import read_records
+from captfctl.terraform.state.unsaved import KeptState, find_kept, read_kept
 
 T = TypeVar("T")
 
@@ -111,18 +114,18 @@ def _one(
 
 def _workers(door: Door, cache: "_Remembering", cluster: Cluster) -> Iterator[Preview]:
     """Of a Cluster's machines and pools: as many requests for all of them as for one, but for
-    states that cannot be read."""
+    states that cannot be read or have nothing, and for those that are not stored."""
     namespace, name = cluster.metadata.namespace, cluster.metadata.name
     labels = f"{keys.CLUSTER_NAME}={names.label_value(name)}"
-    states: dict[str, list[Secret]] | None = None
+    stored: _Stored | None = None
     for kind in (kind for kind in KINDS.values() if not kind.leads):
         found = door.list(RULES[kind.name].resource, namespace, labels=labels).items
         if not found:
             continue
         cache.read_all(_OWNERS[kind.name], namespace)
-        states = states or _states(door, namespace, labels)
+        stored = stored or _Stored.read(door, namespace, labels)
         for obj in sorted(found, key=lambda obj: str(obj.metadata.name)):
-            yield _preview(door, cache, kind, obj, states, with_owner=True)
+            yield _preview(door, cache, kind, obj, stored, with_owner=True)
 
 
 _OWNERS: dict[str, Resource[Any]] = {
@@ -171,16 +174,17 @@ def _preview(
     cache: _Remembering,
     kind: Kind,
     obj: TerraformObject,
-    states: Mapping[str, list[Secret]] | None,
+    stored: "_Stored | None",
     *,
     with_owner: bool,
 ) -> Preview:
-    """`states`: the state Secrets of the namespace by suffix; None: they are to be read."""
+    """`stored` None: it is to be read."""
     rules = RULES[kind.name](obj, cache)
     config, owner = rules.config(Flags()), owner_of(rules)
-    secrets = states.get(owner.suffix) if states else None
+    secrets = stored.states.get(owner.suffix) if stored else None
     found = contents_of(secrets, owner) if secrets else read_contents(door, owner)
-    judged = _judged(door, obj, owner, config, found)
+    kept = find_kept(door, owner) if stored is None or owner.suffix in stored.kept else None
+    judged = _judged(door, obj, owner, config, found, kept)
     own = obj.spec.deletion_protection is True
     protected = own or (config.deletion_protection and not with_owner)
     meta = obj.metadata
@@ -204,16 +208,28 @@ class _Judged:
 
 
 def _judged(
-    door: Door, obj: TerraformObject, owner: Owner, config: Config, found: Contents | Unreadable
+    door: Door,
+    obj: TerraformObject,
+    owner: Owner,
+    config: Config,
+    found: Contents | Unreadable,
+    kept: KeptState | None,
 ) -> _Judged:
     resources = found.addresses if isinstance(found, Contents) else None
     if keys.MANAGED_BY in obj.metadata.annotations:
         return _Judged(Fate.FORGOTTEN, resources, "somebody else manages it")
     if isinstance(found, Contents) and _kept_by_another(found, owner):
         return _Judged(Fate.NOTHING, (), "its state is one that an earlier object kept; that stays")
-    held = held_by_state(door, obj, owner, found)
-    if not held and _has_nothing(found):
-        return _Judged(Fate.NOTHING, (), "nothing is in its state, or it has none")
+    held = held_by_state(door, obj, owner, found, kept)
+    told = found.message if isinstance(found, Unreadable) else ""
+    if kept is not None:
+        resources = _kept_resources(door, owner, kept)
+        told = f"Job {kept.job} could not store its state, which is kept and stored first: {kept}"
+    elif not held and _has_nothing(found):
+        told = _not_all_is_known(door, obj, owner)
+        if not told:
+            return _Judged(Fate.NOTHING, (), "nothing is in its state, or it has none")
+        resources = None
     if config.deletion_policy is None:
         why = "spec.deletionPolicy is not set, and the TerraformCluster to inherit it from is gone"
         return _Judged(Fate.HELD, resources, why)
@@ -221,9 +237,7 @@ def _judged(
         return _Judged(Fate.FORGOTTEN, resources, "its deletionPolicy is Retain")
     if held:
         return _Judged(Fate.HELD, resources, held)
-    return _Judged(
-        Fate.DESTROYED, resources, found.message if isinstance(found, Unreadable) else ""
-    )
+    return _Judged(Fate.DESTROYED, resources, told)
 
 
 def _has_nothing(found: Contents | Unreadable) -> bool:
@@ -232,15 +246,47 @@ def _has_nothing(found: Contents | Unreadable) -> bool:
     return found.problem is StateProblem.NO_STATE
 
 
+def _kept_resources(door: Door, owner: Owner, kept: KeptState) -> tuple[str, ...] | None:
+    content = read_kept(door, owner, kept)
+    return None if isinstance(content, Unreadable) else addresses_in(content.text)
+
+
+def _not_all_is_known(door: Door, obj: TerraformObject, owner: Owner) -> str:
+    """Why there may be something to destroy though no state tells of it; empty when there is not
+    (deletion.md: Nothing to destroy)."""
+    active = obj.status.active_job
+    if active is not None:
+        return f"Job {active.name} runs, and may create more"
+    interrupted = read_records(door, owner).marks.interrupted_apply
+    if interrupted:
+        return f"the apply Job {interrupted} ended without telling what it created"
+    lock = read_lock(door, owner)
+    if lock.holder in (LockHolder.ALIVE, LockHolder.FOREIGN):
+        return f"{lock.who or 'somebody'} holds the lock of the state and may create more"
+    return ""
+
+
 def _kept_by_another(found: Contents, owner: Owner) -> bool:
     marks = (chunk.labels.get(keys.RETAINED_FROM_UID) for chunk in found.state.chunks)
     return any(uid and uid != owner.uid for uid in marks)
 
 
-def _states(door: Door, namespace: str, labels: str) -> dict[str, list[Secret]]:
-    """The Secrets of all states with these labels, by suffix."""
-    selector = f"{keys.TFSTATE}={keys.TRUE},{keys.TFSTATE_WORKSPACE}=default,{labels}"
-    found: dict[str, list[Secret]] = {}
-    for secret in door.list(SECRETS, namespace, labels=selector).items:
-        found.setdefault(secret.metadata.labels.get(keys.TFSTATE_SUFFIX, ""), []).append(secret)
-    return found
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """What is stored of many objects, by the suffix of their names: the Secrets of their states,
+    and which of them have a state that could not be stored."""
+
+    states: Mapping[str, list[Secret]]
+    kept: frozenset[str]
+
+    @classmethod
+    def read(cls, door: Door, namespace: str, labels: str) -> "_Stored":
+        """Of all objects with these labels."""
+        selector = f"{keys.TFSTATE}={keys.TRUE},{keys.TFSTATE_WORKSPACE}=default,{labels}"
+        states: dict[str, list[Secret]] = {}
+        for secret in door.list(SECRETS, namespace, labels=selector).items:
+            suffix = secret.metadata.labels.get(keys.TFSTATE_SUFFIX, "")
+            states.setdefault(suffix, []).append(secret)
+        selector = f"{keys.UNSAVED_STATE},{labels}"
+        kept = door.list(SECRETS.metadata_only(), namespace, labels=selector).items
+        return cls(states, frozenset(one.metadata.labels[keys.UNSAVED_STATE] for one in kept))

@@ -34,6 +34,7 @@ from captfctl.terraform.state.backups import (
 from captfctl.terraform.state.contents import Contents, addresses_in, read_contents
 from captfctl.terraform.state.lock import LockHolder, StateLock, read_lock
 from captfctl.terraform.state.reader import Unreadable
+from captfctl.terraform.state.unsaved import KeptState, find_kept
 
 _SHOWN = 64
 
@@ -136,7 +137,12 @@ class Situation:
     @cached_property
     def held(self) -> bool:
         """Whether a deletion would wait because of the state."""
-        return bool(held_by_state(self._door, self.obj, self.owner, self.live))
+        return bool(held_by_state(self._door, self.obj, self.owner, self.live, self.kept))
+
+    @cached_property
+    def kept(self) -> KeptState | None:
+        """The state that a run could not store, and that the next one would."""
+        return find_kept(self._door, self.owner)
 
     @cached_property
     def lock(self) -> StateLock:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -114,6 +115,14 @@ def test_long_lists_are_cut(capsys):
     assert "  … and 480 more" in out
     assert "… and 20 more objects with 10000 resources" in out
     assert len(out.splitlines()) < 140
+
+
+def test_a_total_tells_that_some_resources_are_not_known(capsys):
+    show_previews([one("a", "aws_vpc.main"), replace(one("b"), resources=None)])
+    out = capsys.readouterr().out
+    assert out.splitlines()[0] == (
+        "2 objects: 1 resource will be destroyed; of 1 the resources are not known"
+    )
 
 
 def test_a_list_is_not_cut_for_one_line(capsys):

@@ -23,6 +23,7 @@ from captfctl.model.terraform import (
     Remediation,
 )
 from captfctl.reconcile.cache import DoorCache
+from runner import kept
 from tests.support.cluster_world import KEY, NAME, NAMESPACE
 from tests.support.machine_world import (
     MACHINE_NAME,
@@ -357,11 +358,34 @@ def test_a_machine_is_destroyed_from_what_was_applied_after_its_owner_is_gone(re
     assert ready.gone
 
 
-def test_a_machine_without_a_policy_of_its_own_is_not_guessed_about(ready: MachineWorld):
-    ready.door.delete(CLUSTERS, NAME, NAMESPACE)
-    cluster = ready.door.get(TERRAFORM_CLUSTERS, NAME, NAMESPACE)
+def without_its_cluster(world: MachineWorld) -> None:
+    """The TerraformCluster that it would inherit from cannot be found any more."""
+    world.door.delete(CLUSTERS, NAME, NAMESPACE)
+    cluster = world.door.get(TERRAFORM_CLUSTERS, NAME, NAMESPACE)
     cluster.metadata.labels[keys.CLUSTER_NAME] = "other"
-    ready.door.update(TERRAFORM_CLUSTERS, cluster)
+    world.door.update(TERRAFORM_CLUSTERS, cluster)
+
+
+def test_a_machine_of_which_only_a_kept_state_tells_is_not_guessed_about_either(
+    world: MachineWorld,
+):
+    """Its first run could not store its state: a destroy would store it first."""
+    world.settle(2)
+    job = world.active_job()
+    place = kept.Place.of_arguments(job.spec.template.spec.containers[0].args)
+    assert place is not None
+    for document in kept.documents(b'{"version": 4, "serial": 2, "lineage": "a"}', place):
+        world.door.create(SECRETS.untyped(), document, NAMESPACE)
+    world.runner.end(job, ok=False, result=None)
+    without_its_cluster(world)
+    world.delete()
+    world.settle(2)
+    assert world.reason("Deleting") == "True/DeletionPolicyUnresolved"
+    assert world.running() == []
+
+
+def test_a_machine_without_a_policy_of_its_own_is_not_guessed_about(ready: MachineWorld):
+    without_its_cluster(ready)
     ready.delete()
     assert ready.run().requeue_after == 30
     assert ready.reason("Deleting") == "True/DeletionPolicyUnresolved"

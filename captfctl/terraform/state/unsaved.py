@@ -9,6 +9,7 @@ from captfctl.model import keys
 from captfctl.model.meta import ObjectMeta
 from captfctl.model.owner import Owner
 from captfctl.model.resources import SECRETS
+from captfctl.terraform.state.reader import Content, StateProblem, Unreadable, content_of
 from runner import wire
 
 _METADATA = SECRETS.metadata_only()
@@ -72,6 +73,17 @@ def find_kept(door: Door, owner: Owner) -> KeptState | None:
         resources=notes.get(wire.KEPT_RESOURCES, "unknown"),
         secrets=tuple(wire.kept_secret(owner.suffix, part) for part in range(count)),
     )
+
+
+def read_kept(door: Door, owner: Owner, kept: KeptState) -> Content | Unreadable:
+    """What the kept state holds, read live."""
+    pieces = []
+    for name in kept.secrets:
+        secret = find(door, SECRETS, owner.namespace, name)
+        if secret is None or wire.KEPT_KEY not in secret.data:
+            return Unreadable(StateProblem.INCONSISTENT, f"Secret {name} of it is missing")
+        pieces.append(secret.data[wire.KEPT_KEY])
+    return content_of(b"".join(pieces))
 
 
 def _of_another(meta: ObjectMeta, owner: Owner) -> bool:
