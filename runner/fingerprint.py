@@ -103,7 +103,7 @@ class Fingerprint:
 
     def hash(self) -> str:
         """`p2:` and the hash over everything added, in whatever order it came."""
-        return "p2:" + self._sha256(b"\n".join(sorted(self._lines))).hexdigest()
+        return wire.PLAN_HASH_PREFIX + self._sha256(b"\n".join(sorted(self._lines))).hexdigest()
 
 
 def effect(change: Change) -> str:

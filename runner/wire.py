@@ -49,8 +49,10 @@ BLOCKED = "blocked"
 PLAN_CHANGED = "plan-changed"
 ERROR_KINDS = (LAYOUT, STEP, INTERRUPTED, BLOCKED, PLAN_CHANGED)
 
+# Of fingerprints of plans made by these rules: those made by others never match.
+PLAN_HASH_PREFIX = "p2:"
 # The fingerprint of a plan without any change: the hash of no lines.
-EMPTY_PLAN = "p2:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+EMPTY_PLAN = PLAN_HASH_PREFIX + "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 PLAN_KEY_BYTES = 32
 
 # Where things are in the container.

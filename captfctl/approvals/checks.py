@@ -10,10 +10,9 @@ from captfctl.model.meta import Condition
 from captfctl.model.plan import APPROVER_MAX, PlanReason
 from captfctl.model.reasons import Paused, Standing, reason_named
 from captfctl.model.terraform import ApplyPolicy, TerraformCluster
+from runner import wire
 
 __all__ = ["Refused", "check", "check_before_approval", "warnings"]
-
-HASH_PREFIX = "p2:"
 
 
 def check(found: Evidence) -> None:
@@ -38,8 +37,10 @@ def _check_form(found: Evidence) -> None:
         problem = "its target or its inputs hash is missing"
     elif spec.reason.target_kind != spec.target_ref.kind:
         problem = f"a {spec.target_ref.kind} has no plans for {spec.reason}"
-    elif not spec.plan_hash.startswith(HASH_PREFIX):
-        problem = f"its plan hash does not begin with {HASH_PREFIX}: another release made it"
+    elif not spec.plan_hash.startswith(wire.PLAN_HASH_PREFIX):
+        problem = (
+            f"its plan hash does not begin with {wire.PLAN_HASH_PREFIX}: another release made it"
+        )
     if problem:
         raise Refused(
             Rule.MALFORMED,

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from captfctl.cli.confirm import confirm
-from captfctl.cli.output import Document, escaped
+from captfctl.cli.output import Document, escaped, resource_count
 from captfctl.cli.targets import Target
 from captfctl.errors import CaptfError
 from captfctl.model.kinds import KINDS
@@ -116,7 +116,7 @@ def _lines(previews: Sequence[Preview]) -> Iterator[Text]:
     rest = shown[_OBJECTS:]
     if rest:
         count = sum(len(one.resources or ()) for one in rest)
-        yield Text(f"… and {len(rest)} more objects with {_resources(count)}", style="dim")
+        yield Text(f"… and {len(rest)} more objects with {resource_count(count)}", style="dim")
     if len(shown) > _OBJECTS or any(len(one.resources or ()) > _ADDRESSES_OF_ONE for one in shown):
         yield Text("--dry-run -o json lists everything.", style="dim")
 
@@ -124,7 +124,7 @@ def _lines(previews: Sequence[Preview]) -> Iterator[Text]:
 def _total(previews: Sequence[Preview]) -> Text:
     destroyed, forgotten = (_count(previews, fate) for fate in _COUNTED)
     text = Text(f"{len(previews)} objects: ")
-    text.append(f"{_resources(destroyed)} will be destroyed", _STYLES[Fate.DESTROYED])
+    text.append(f"{resource_count(destroyed)} will be destroyed", _STYLES[Fate.DESTROYED])
     if forgotten:
         text.append(f", {forgotten} forgotten", _STYLES[Fate.FORGOTTEN])
     unknown = sum(one.fate in _COUNTED and one.resources is None for one in previews)
@@ -139,7 +139,7 @@ def _total(previews: Sequence[Preview]) -> Text:
 def _heading(one: Preview) -> Text:
     text = Text(_name(one), style="bold")
     said = escaped(one.why)
-    many = "its resources" if one.resources is None else _resources(len(one.resources))
+    many = "its resources" if one.resources is None else resource_count(len(one.resources))
     ends = {
         Fate.DESTROYED: f"{many} will be destroyed",
         Fate.FORGOTTEN: f"{many} will be forgotten, and go on unmanaged",
@@ -157,7 +157,3 @@ def _heading(one: Preview) -> Text:
 
 def _name(one: Preview) -> str:
     return Target(one.kind, one.namespace, one.name).shown
-
-
-def _resources(count: int) -> str:
-    return f"{count} resource{'s' * (count != 1)}"

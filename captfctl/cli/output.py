@@ -33,6 +33,11 @@ def escaped(text: str, keep: str = "") -> str:
     )
 
 
+def resource_count(count: int) -> str:
+    """So many resources, in words."""
+    return f"{count} resource{'s' * (count != 1)}"
+
+
 class TextFormat(StrEnum):
     """What `--output` can ask for where there is one answer, not a list."""
 

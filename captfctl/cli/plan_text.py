@@ -73,7 +73,6 @@ def _print(console: Console, found: Evidence, warnings: list[str], now: datetime
 
 
 def _facts(plan: TerraformPlan, now: datetime) -> Iterator[tuple[str, Text]]:
-
     spec, meta = plan.spec, plan.metadata
     created = meta.creation_timestamp
     made = f", made {human_duration(now - created)} ago" if created else ""
@@ -89,7 +88,6 @@ def _facts(plan: TerraformPlan, now: datetime) -> Iterator[tuple[str, Text]]:
 
 
 def _grid(rows: Iterator[tuple[Text, Text]], indent: int = 0) -> Table:
-
     grid = Table.grid(padding=(0, 2, 0, indent), pad_edge=True)
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
@@ -100,7 +98,6 @@ def _grid(rows: Iterator[tuple[Text, Text]], indent: int = 0) -> Table:
 
 def _entry(entry: str) -> tuple[Text, Text]:
     """What happens, then to what. An entry of another form is shown as it is."""
-
     address, parenthesis, labels = escaped(entry).rpartition(" (")
     if not parenthesis:
         return Text(""), Text(labels)
@@ -115,7 +112,6 @@ def _unlisted(summary: PlanSummary) -> str:
 
 
 def _notes(found: Evidence) -> Iterator[Text]:
-
     spec = found.plan.spec
     if spec.summary.destructive:
         count = spec.summary.delete + spec.summary.replace

@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from captfctl.cli.output import Document, Listing, Row, escaped, plain_table
+from captfctl.cli.output import Document, Listing, Row, escaped, plain_table, resource_count
 from captfctl.model.meta import seconds_stamp
 from captfctl.reconcile.restore_request import Listed, Loaded, Proposal, Situation
 from captfctl.terraform.state.contents import Contents
@@ -45,7 +45,7 @@ def _state(now: Situation) -> str:
     if not isinstance(now.live, Contents):
         return now.live.message
     state = now.live.state
-    resources = _resources(len(now.live.addresses))
+    resources = resource_count(len(now.live.addresses))
     return f"state of serial {state.serial}, {resources}, lineage {state.lineage[:_SHORT]}"
 
 
@@ -136,7 +136,7 @@ def print_proposal(shown: str, now: Situation, proposal: Proposal, file: TextIO)
         console.print(Text.assemble((f"  {label:<9}", "dim"), escaped(value)))
     _print_forgotten(console, proposal.forgets)
     if proposal.returns:
-        what = f"{_resources(len(proposal.returns))} only in the backup, made again where gone"
+        what = f"{resource_count(len(proposal.returns))} only in the backup, made again where gone"
         _print_addresses(console, "returns", what, proposal.returns)
     for warning in proposal.warnings:
         console.print(Text.assemble(("Warning: ", _YELLOW), escaped(warning)))
@@ -149,7 +149,7 @@ def _facts(now: Situation, proposal: Proposal) -> Iterator[tuple[str, str]]:
     by = f" by Job {backup.job}" if backup.job else ""
     yield "taken", f"{seconds_stamp(backup.taken_at)}{by}"
     secrets = f"{backup.count} Secret{'s' * (backup.count != 1)}"
-    yield "content", f"{_resources(len(loaded.addresses))}, {_size(backup.bytes)} in {secrets}"
+    yield "content", f"{resource_count(len(loaded.addresses))}, {_size(backup.bytes)} in {secrets}"
     yield "", f"lineage {backup.lineage[:_SHORT]}, digest {backup.digest[:_SHORT]}"
     yield "now", _state(now)
 
@@ -159,7 +159,7 @@ def _print_forgotten(console: Console, forgotten: Sequence[str] | None) -> None:
         return
     count = len(forgotten)
     what = "that go on, and nothing manages them" if count > 1 else _ONE_GOES_ON
-    told = f"{_resources(count)} {what}" if count else "nothing"
+    told = f"{resource_count(count)} {what}" if count else "nothing"
     _print_addresses(console, "forgets", told, forgotten, _YELLOW if count else "none")
 
 
@@ -176,10 +176,6 @@ def _print_addresses(
     if len(addresses) > limit:
         more = f"    … and {len(addresses) - limit} more; -o json lists them all"
         console.print(Text(more, style="dim"))
-
-
-def _resources(count: int) -> str:
-    return f"{count} resource{'s' * (count != 1)}"
 
 
 def list_document(now: Situation, backups: Sequence[Listed]) -> Document:

@@ -11,7 +11,6 @@ from captfctl.terraform.books.results import FinishedRun
 from captfctl.terraform.books.runs import Runs
 from runner import wire
 
-HASH_PREFIX = "p2:"
 _HASH_MAX = 128
 
 
@@ -50,7 +49,7 @@ def plan_hash(run: FinishedRun) -> str:
         found = run.result.plan.hash if run.result.plan else ""
     else:
         found = run.job.metadata.annotations.get(keys.PLAN_HASH, "")
-    return found if found.startswith(HASH_PREFIX) and len(found) <= _HASH_MAX else ""
+    return found if found.startswith(wire.PLAN_HASH_PREFIX) and len(found) <= _HASH_MAX else ""
 
 
 def made_by(run: FinishedRun, owner: Owner) -> str:
