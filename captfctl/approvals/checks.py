@@ -35,7 +35,7 @@ def _check_form(found: Evidence) -> None:
     problem = ""
     if not spec.target_ref.name or not spec.inputs_hash:
         problem = "its target or its inputs hash is missing"
-    elif spec.reason.target_kind != spec.target_ref.kind:
+    elif not found.plan.reason_fits:
         problem = f"a {spec.target_ref.kind} has no plans for {spec.reason}"
     elif not spec.plan_hash.startswith(wire.PLAN_HASH_PREFIX):
         problem = (

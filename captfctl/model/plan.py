@@ -148,6 +148,13 @@ class TerraformPlanSpec(Part):
         "x-kubernetes-validations": [
             *map(_fixed, ("targetRef", "planHash", "inputsHash", "reason", "summary")),
             cel(
+                f"(self.reason == '{PlanReason.EXPORTS_CHANGE}') == "
+                f"(self.targetRef.kind == '{MACHINE_POOL.name}')",
+                f"a plan of a {MACHINE_POOL.name} has the reason {PlanReason.EXPORTS_CHANGE}, and "
+                "no other plan has it",
+                ".reason",
+            ),
+            cel(
                 f"!{_IS_APPROVED} || has(self.approvedBy)",
                 "approvedBy must name who approves: set it together with approved",
                 ".approvedBy",
@@ -210,6 +217,13 @@ class TerraformPlan(ApiObject, kw_only=True):
         """Whether it may still be applied."""
         return not self.phase.terminal
 
+    @property
+    def reason_fits(self) -> bool:
+        """Whether the manager makes plans of that reason for objects of the target's kind. Where it
+        does not, an approval would allow what nobody looked at: what it counts for follows from the
+        reason."""
+        return self.spec.reason.target_kind == self.spec.target_ref.kind
+
     def is_for(self, kind: str, name: str, uid: str) -> bool:
         """Whether it is a plan of exactly this object, not of an earlier one of the name."""
         ref, controller = self.spec.target_ref, self.metadata.controller
@@ -219,7 +233,7 @@ class TerraformPlan(ApiObject, kw_only=True):
 
 def plans_of(plans: Iterable[TerraformPlan], kind: str, name: str, uid: str) -> list[TerraformPlan]:
     """The plans of one object among those of its namespace, newest first."""
-    own = [plan for plan in plans if plan.is_for(kind, name, uid)]
+    own = [plan for plan in plans if plan.is_for(kind, name, uid) and plan.reason_fits]
     return sorted(own, key=_age_and_name, reverse=True)
 
 

@@ -18,6 +18,7 @@ from captfctl.model.resource import Document
 from captfctl.model.resources import JOBS, TERRAFORM_CLUSTERS, TERRAFORM_PLANS
 from captfctl.model.terraform import ApplyPolicy
 from tests.approvals.plans import DESTRUCTIVE, HASH, NAMESPACE, Site, a_site
+from tests.support.plan_admission import allow_any_reason
 
 ADMIN = Who("local-admin")
 POOL = "TerraformMachinePool"
@@ -124,10 +125,12 @@ def foreign_hash(site: Site) -> None:
 
 
 def reason_of_a_pool(site: Site) -> None:
+    allow_any_reason(site.manager)
     site.plan(site.target(), reason=PlanReason.EXPORTS_CHANGE, label="Applied")
 
 
 def reason_of_a_cluster(site: Site) -> None:
+    allow_any_reason(site.manager)
     site.plan(site.target(kind=POOL), reason=PlanReason.MANUAL)
 
 

@@ -16,6 +16,7 @@ from captfctl.model.terraform import ApplyPolicy, ClusterDrift, DriftAction
 from runner import wire
 from tests.support.cluster_world import NAME, NAMESPACE, World, annotated
 from tests.support.faults import failing
+from tests.support.plan_admission import allow_any_reason
 from tests.support.planning import (
     APPROVER,
     NOTHING,
@@ -481,6 +482,22 @@ def old_plan(world: World, number: int, phase: PlanPhase, **spec: Any) -> Terraf
     for field, value in spec.items():
         setattr(plan.spec, field, value)
     return world.create(TERRAFORM_PLANS, plan)
+
+
+def test_a_plan_of_a_pool_reason_does_not_lift_the_guard_of_a_cluster(ready: World):
+    """Made by hand, with the inputs hash that is wanted, it would allow every deletion."""
+    allow_any_reason(ready.door)
+    plan = block_it(ready)
+    ready.advance(seconds=1)
+    forged = old_plan(
+        ready, 0, PlanPhase.PENDING, reason=PlanReason.EXPORTS_CHANGE, plan_hash=fingerprint("all")
+    )
+    approve(ready, forged.metadata.name)
+    ready.settle(3)
+    assert ready.running() == []
+    assert live(ready).metadata.name == plan.metadata.name
+    assert ready.obj.status.pending_plan_ref.name == plan.metadata.name
+    assert ready.reason("ApplyJobSucceeded") == "False/DestructivePlanBlocked"
 
 
 def test_the_ten_newest_that_ended_are_kept(manual: World):

@@ -4,8 +4,9 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
+from captfctl.cluster.door import Door
 from captfctl.model import keys
-from captfctl.model.resources import TERRAFORM_PLANS
+from captfctl.model.resources import CRDS, TERRAFORM_PLANS
 
 Document = dict[str, Any]
 
@@ -14,6 +15,7 @@ BOB: Final = "bob@example.com"
 MANAGER: Final = "the manager"
 """Stands for the user name of the manager, which differs from server to server."""
 
+UNFIT = "a plan of a TerraformMachinePool has the reason ExportsChange"
 IMMUTABLE = "is immutable"
 FORGED = "spec.approvedBy: must be the user name of who approves"
 LABEL = f"metadata.labels[{keys.PLAN_PHASE}]: is the manager's record of what became of the plan"
@@ -45,6 +47,16 @@ def plan(name: str = "web-0", *, phase: str = "", **spec: Any) -> Document:
             **spec,
         },
     }
+
+
+def allow_any_reason(door: Door) -> None:
+    """The kind as it was before its schema tied the reason of a plan to the kind of its target."""
+    name = f"{TERRAFORM_PLANS.plural}.{TERRAFORM_PLANS.group}"
+    crd = door.get(CRDS.untyped(), name)
+    spec = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    rules = spec["x-kubernetes-validations"]
+    spec["x-kubernetes-validations"] = [one for one in rules if one["fieldPath"] != ".reason"]
+    door.update(CRDS.untyped(), crd)
 
 
 def approval(by: str) -> Document:
@@ -112,6 +124,20 @@ CREATES: Final = {
     "an approver without approval": Created(
         by=ALICE, document=plan(approvedBy=ALICE), said="must not be set without approved: true"
     ),
+    **{
+        f"a plan of a {kind} for {reason}": Created(
+            by=MANAGER,
+            document=plan(targetRef={"kind": kind, "name": "web"}, reason=reason),
+            said="" if fits else UNFIT,
+        )
+        for kind, reason, fits in (
+            ("TerraformCluster", "Destructive", True),
+            ("TerraformCluster", "ExportsChange", False),
+            ("TerraformMachinePool", "ExportsChange", True),
+            ("TerraformMachinePool", "Manual", False),
+            ("TerraformMachinePool", "Destructive", False),
+        )
+    },
     "any phase, by the manager": Created(by=MANAGER, document=plan(phase="Approved")),
 }
 

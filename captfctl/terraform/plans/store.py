@@ -26,6 +26,7 @@ from captfctl.model.plan import (
     TerraformPlanStatus,
     plan_conditions,
     plan_labels,
+    plans_of,
 )
 from captfctl.model.resources import TERRAFORM_PLANS
 from captfctl.terraform.plans.drafts import Draft, Plans
@@ -56,8 +57,8 @@ class PlanStore:
         """The object's plan of that name, read live."""
         owner = self.owner
         plan = find(self.door, TERRAFORM_PLANS, owner.namespace, name)
-        ours = plan is not None and plan.is_for(owner.kind, owner.name, owner.uid)
-        return plan if ours else None
+        found = plans_of([plan] if plan is not None else [], owner.kind, owner.name, owner.uid)
+        return found[0] if found else None
 
     def make(self, draft: Draft) -> Written:
         """Create the plan, or find the one that an earlier pass made of the same run.
