@@ -1,5 +1,5 @@
-"""A plan was made against a state: another state that is put back ends it (plans.md: Plans that are
-not wanted any more)."""
+"""A plan was made against a state: another state that is put back ends it
+(plans.md: When a plan is superseded)."""
 
 import pytest
 
