@@ -14,20 +14,23 @@ from captfctl.reconcile.retain import adopt_retained, drop_own_label, retained_u
 from captfctl.terraform.state.reader import State, Unreadable
 
 
-def before_state(p: Pass, known: Known) -> Ended | None:
-    """None: go on to the state. A destroy that succeeded is final, whatever was changed since."""
+def is_destroyed(known: Known) -> bool:
+    """Whether a destroy succeeded, which is final, whatever was changed since."""
     newest = known.books.newest(Op.DESTROY, Op.APPLY)
-    if newest is not None and newest.op is Op.DESTROY and newest.ok:
-        return cleanup.destroyed(p, known)
+    return newest is not None and newest.op is Op.DESTROY and newest.ok
+
+
+def is_stopped(p: Pass) -> bool:
+    """Whether nothing may be destroyed or released yet, whatever the state is."""
     if p.config.deletion_protection:
         p.conditions.set_reason(Deleting.DELETION_PROTECTED, _protected(p))
-        return finish(p, known, constants.GATE_REQUEUE)
+        return True
     blocking = p.rules.dependents(p.env.door)
     if blocking:
         p.conditions.set_reason(DeletionBlocked.DEPENDENTS_EXIST, blocking)
-        return finish(p, known, constants.GATE_REQUEUE)
+        return True
     p.conditions.set_reason(DeletionBlocked.NOT_BLOCKED)
-    return None
+    return False
 
 
 def _protected(p: Pass) -> str:
@@ -44,6 +47,8 @@ def policy_gate(p: Pass, known: Known, view: StateView) -> Ended | None:
     nothing was ever created there is nothing to keep or to destroy."""
     if not p.deleting or p.config.deletion_policy is not None:
         return None
+    if known.restore.backup is not None:
+        return None  # a restore destroys nothing
     if not (view.exists or view.held or known.books.unsaved):
         return None
     text = (

@@ -50,6 +50,11 @@ def consume(p: Pass, books: Bookkeeping) -> None:
     p.obj.status.last_restored_serial = restored.serial
 
 
+def is_asked_for(p: Pass) -> bool:
+    """Whether somebody asks for a restore, of whatever."""
+    return keys.RESTORE_STATE in p.obj.metadata.annotations
+
+
 def outdated(p: Pass, job: Job) -> str:
     """Why a restore that has not begun should not any more; empty when it should."""
     asked = job.metadata.annotations.get(keys.RESTORE_SERIAL) == str(_asked_serial(p))
@@ -70,7 +75,7 @@ def requested(p: Pass, books: Bookkeeping) -> Request:
     asked = p.obj.metadata.annotations.get(keys.RESTORE_STATE)
     if asked is None:
         if books.restored is None:
-            _withdrawn(p)
+            forget_request(p)
         return Request()
     serial = _asked_serial(p)
     if serial is None:
@@ -95,7 +100,7 @@ def _succeeded(p: Pass) -> bool:
     return told is not None and told.status == TRUE
 
 
-def _withdrawn(p: Pass) -> None:
+def forget_request(p: Pass) -> None:
     """Nothing is asked for any more: the same serial may be asked for again."""
     p.obj.status.last_restored_serial = 0
     told = p.conditions[Type.RESTORE_JOB_SUCCEEDED]

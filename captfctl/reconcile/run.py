@@ -22,6 +22,7 @@ from captfctl.reconcile.act import run_job
 from captfctl.reconcile.context import Pass
 from captfctl.reconcile.finish import finish
 from captfctl.reconcile.known import Decided, Ended, Known, StateView
+from captfctl.reconcile.retain import retained_uid
 from captfctl.reconcile.snapshot import snapshot
 from captfctl.terraform.state.owners import repair_owner_references
 from captfctl.terraform.state.reader import State, Unreadable, read_state
@@ -43,15 +44,16 @@ def decide(p: Pass, known: Known, found: State | Unreadable | None) -> Decided |
     settled = active.settle(p, known)
     if settled is None:
         return finish(p, known, constants.LAG_REQUEUE)
-    if p.deleting:
-        ended = deletion.before_state(p, settled)
-        if ended is not None:
-            return ended
+    if p.deleting and deletion.is_destroyed(settled):
+        return cleanup.destroyed(p, settled)
+    if p.deleting and deletion.is_stopped(p):
+        return _restore_or_wait(p, settled, found)
     found = found or read_state(p.env.door, p.owner)
     ended = deletion.retained_state(p, settled, found)
     if ended is not None:
         return ended
     known, view = state_step.take_over(p, settled, found)
+    known = _with_request(p, known, view)
     ended = deletion.policy_gate(p, known, view)
     if ended is not None:
         return ended
@@ -62,13 +64,34 @@ def decide(p: Pass, known: Known, found: State | Unreadable | None) -> Decided |
     _repair_owner_references(p, known, view)
     if not p.deleting and (p.rules.mutable or not p.provisioned):
         known = replace(known, inputs=inputs.build(p, known, view))
-    if not p.deleting or (view.held and not deletion.retaining(p)):
-        known = replace(known, restore=restore.requested(p, known.books))
     if view.held and not deletion.retaining(p) and known.restore.backup is None:
         _count(p, "none", "DeletionHeld" if p.deleting else "StateHeld")
         return finish(p, known, constants.STATE_REQUEUE)
     decision = decide_op(snapshot(p, known, view))
     return Decided(decision, replace(known, decision=decision), view)
+
+
+def _with_request(p: Pass, known: Known, view: StateView) -> Known:
+    """With the restore that is asked for. A deletion that a state does not hold ignores it."""
+    if p.deleting and (deletion.retaining(p) or not view.held):
+        return known
+    return replace(known, restore=restore.requested(p, known.books))
+
+
+def _restore_or_wait(p: Pass, known: Known, found: State | Unreadable | None) -> Decided | Ended:
+    """A deletion that is stopped: a restore that is asked for destroys nothing, and what its end
+    says of the state is taken over at once."""
+    if restore.is_asked_for(p) or known.books.unread:
+        found = found or read_state(p.env.door, p.owner)
+        if not retained_uid(p, known.records, found):
+            known, view = state_step.take_over(p, known, found)
+            known = _with_request(p, known, view)
+            if known.restore.backup is not None:
+                decision = decide_op(snapshot(p, known, view))
+                return Decided(decision, replace(known, decision=decision), view)
+    else:
+        restore.forget_request(p)
+    return finish(p, known, constants.GATE_REQUEUE)
 
 
 def act(p: Pass, decided: Decided) -> Ended:

@@ -24,6 +24,7 @@ from captfctl.model.terraform import (
 )
 from captfctl.reconcile.cache import DoorCache
 from runner import kept
+from tests.reconcile.test_restore import lose_state, restore
 from tests.support.cluster_world import KEY, NAME, NAMESPACE
 from tests.support.machine_world import (
     MACHINE_NAME,
@@ -393,6 +394,18 @@ def test_a_machine_without_a_policy_of_its_own_is_not_guessed_about(ready: Machi
     patch_machine_object(ready, deletionPolicy="Destroy")
     ready.settle(1)
     assert [job.metadata.labels[keys.OP] for job in ready.running()] == ["destroy"]
+
+
+def test_a_lost_state_is_restored_also_where_no_policy_is_found(ready: MachineWorld):
+    without_its_cluster(ready)
+    lose_state(ready)
+    ready.delete()
+    ready.settle(2)
+    restore(ready, 1)
+    ready.settle(2)
+    assert ready.reason("RestoreJobSucceeded") == "True/StateRestored"
+    assert ready.reason("Deleting") == "True/DeletionPolicyUnresolved"
+    assert ready.running() == []
 
 
 def test_a_machine_that_was_never_applied_needs_no_policy_to_go(world: MachineWorld):
