@@ -34,6 +34,7 @@ from captfctl.runs.start import Deferred
 from captfctl.runs.waits import Wait
 from captfctl.terraform.contract.errors import InputsTooLarge
 from captfctl.terraform.job.policy import policy_problem
+from captfctl.terraform.state.lock import LockHolder
 
 log = logging.getLogger(__name__)
 
@@ -108,7 +109,12 @@ def _namespace_terminating(p: Pass, op: Op) -> Obstacle:
 
 
 def _check(p: Pass, decided: Decided, op: Op) -> Rendered | Obstacle:
-    obstacle = _permission(p, op) or _dependencies(p, decided.known, op) or _policy(p, op)
+    obstacle = (
+        _permission(p, op)
+        or _dependencies(p, decided.known, op)
+        or _policy(p, op)
+        or _lock(p, decided.known, op)
+    )
     if obstacle is not None:
         return obstacle
     rendered = _render(p, decided, op)
@@ -163,6 +169,26 @@ def _policy(p: Pass, op: Op) -> Obstacle | None:
     if not problem:
         return None
     return Obstacle(constants.RETRY_MAX, value=ApplyJobSucceeded.JOB_POLICY_INVALID.says(problem))
+
+
+_IN_THE_WAY = (
+    StateReadable.STATE_CORRUPT,
+    StateReadable.STATE_INCONSISTENT,
+    StateReadable.STATE_ENCRYPTED,
+)
+
+
+def _lock(p: Pass, known: Known, op: Op) -> Obstacle | None:
+    """A restore removes a state that cannot be read, but not from under somebody's hands
+    (state.md: Restoring a backup). Any other Job waits for the lock itself."""
+    lock, told = known.books.lock, p.conditions[Type.STATE_READABLE]
+    if op is not Op.RESTORE or lock is None or lock.holder is not LockHolder.FOREIGN:
+        return None
+    if told is None or told.reason not in _IN_THE_WAY:
+        return None
+    text = f"the state, which cannot be read, is not removed for the restore: {lock.message}"
+    value = StateReadable.STATE_LOCKED.says(text)
+    return Obstacle(constants.STATE_REQUEUE, Type.STATE_READABLE, value)
 
 
 def _slot(p: Pass, rendered: Rendered) -> Obstacle | None:

@@ -15,6 +15,7 @@ from captfctl.terraform.state.backup_store import (
     delete_backup,
     surplus,
     take_backup,
+    unmark_replaced,
 )
 from captfctl.terraform.state.backups import BackupSet, parse_serial, read_backups
 from captfctl.terraform.state.reader import State
@@ -53,7 +54,10 @@ def _take(
     p: Pass, books: Bookkeeping, state: State, backups: Sequence[BackupSet]
 ) -> Sequence[BackupSet]:
     """All sets, with the one of this state."""
-    if backup_of(backups, state) is not None:
+    known = backup_of(backups, state)
+    if known is not None:
+        if known.replaced and known.serial != _asked_serial(p):
+            unmark_replaced(p.env.door, known)
         return backups
     moment = Moment(now=p.now, job=books.finished[0].name if books.finished else "")
     taken = take_backup(p.env.door, p.owner, state, moment, backups)
@@ -72,7 +76,7 @@ def _take(
 def _prune(p: Pass, state: State, backups: Sequence[BackupSet]) -> list[BackupSet]:
     """Delete what is not kept; the sets that are left. An error leaves the rest to the next one."""
     left = list(backups)
-    pending = parse_serial(p.obj.metadata.annotations.get(keys.RESTORE_STATE, ""))
+    pending = _asked_serial(p)
     keep = p.env.settings.state_backups
     for backup in surplus(backups, state, keep=keep, pending=pending):
         try:
@@ -83,6 +87,10 @@ def _prune(p: Pass, state: State, backups: Sequence[BackupSet]) -> list[BackupSe
         left.remove(backup)
         p.env.metrics.state_backup(p.kind, "pruned")
     return left
+
+
+def _asked_serial(p: Pass) -> int | None:
+    return parse_serial(p.obj.metadata.annotations.get(keys.RESTORE_STATE, ""))
 
 
 def show(p: Pass, backups: Sequence[BackupSet]) -> None:

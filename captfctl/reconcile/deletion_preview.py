@@ -24,7 +24,7 @@ from captfctl.terraform.state.contents import Contents, addresses_in, contents_o
 from captfctl.terraform.state.lock import LockHolder, read_lock
 from captfctl.terraform.state.reader import StateProblem, Unreadable
 from captfctl.terraform.state.records import read_records
-from captfctl.terraform.state.unsaved import KeptState, find_kept, read_kept
+from captfctl.terraform.state.unsaved import KeptState, find_kept, kept_chunks, read_kept
 
 T = TypeVar("T")
 
@@ -247,8 +247,8 @@ def _has_nothing(found: Contents | Unreadable) -> bool:
 
 
 def _kept_resources(door: Door, owner: Owner, kept: KeptState) -> tuple[str, ...] | None:
-    content = read_kept(door, owner, kept)
-    return None if isinstance(content, Unreadable) else addresses_in(content.text)
+    found = read_kept(kept, kept_chunks(door, owner, kept))
+    return None if isinstance(found, Unreadable) else addresses_in(found[1].text)
 
 
 def _not_all_is_known(door: Door, obj: TerraformObject, owner: Owner) -> str:

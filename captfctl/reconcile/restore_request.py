@@ -33,8 +33,8 @@ from captfctl.terraform.state.backups import (
 )
 from captfctl.terraform.state.contents import Contents, addresses_in, read_contents
 from captfctl.terraform.state.lock import LockHolder, StateLock, read_lock
-from captfctl.terraform.state.reader import Unreadable
-from captfctl.terraform.state.unsaved import KeptState, find_kept
+from captfctl.terraform.state.reader import StateProblem, Unreadable
+from captfctl.terraform.state.unsaved import KeptState, find_kept, kept_chunks, read_kept
 
 _SHOWN = 64
 
@@ -145,6 +145,18 @@ class Situation:
         return find_kept(self._door, self.owner)
 
     @cached_property
+    def managed(self) -> tuple[str, ...] | None:
+        """The resources of the state and of the kept one, which is the newer; None: neither can be
+        read."""
+        live = None if isinstance(self.live, Unreadable) else self.live.addresses
+        if self.kept is None:
+            return live
+        found = read_kept(self.kept, kept_chunks(self._door, self.owner, self.kept))
+        if isinstance(found, Unreadable):
+            return live
+        return tuple(dict.fromkeys((*(live or ()), *addresses_in(found[1].text))))
+
+    @cached_property
     def lock(self) -> StateLock:
         """The lock of the state."""
         return read_lock(self._door, self.owner)
@@ -191,17 +203,18 @@ class Situation:
         return Loaded(backup=backup, damage="", addresses=addresses_in(found.text))
 
     def forgotten(self, loaded: Loaded) -> tuple[str, ...] | None:
-        """The resources of the state that are not in the backup; None: there is no state."""
-        if isinstance(self.live, Unreadable) or loaded.damage:
+        """The resources of what is replaced that are not in the backup; None: there is no state."""
+        if self.managed is None or loaded.damage:
             return None
         there = frozenset(loaded.addresses)
-        return tuple(address for address in self.live.addresses if address not in there)
+        return tuple(address for address in self.managed if address not in there)
 
     def returned(self, loaded: Loaded) -> tuple[str, ...] | None:
-        """The resources of the backup that are not in the state; None: there is no state."""
-        if isinstance(self.live, Unreadable) or loaded.damage:
+        """The resources of the backup that are in nothing of what is replaced; None: there is no
+        state."""
+        if self.managed is None or loaded.damage:
             return None
-        there = frozenset(self.live.addresses)
+        there = frozenset(self.managed)
         return tuple(address for address in loaded.addresses if address not in there)
 
 
@@ -321,6 +334,7 @@ def _warnings(now: Situation, loaded: Loaded) -> Iterator[str]:
         condition = find(obj.status.conditions, kind)
         if condition is not None and condition.status == FALSE:
             yield f"no Job can start yet: {kind} is False, {condition.reason}: {condition.message}"
+    yield from _replaced_warnings(now)
     if isinstance(now.live, Contents):
         state = now.live.state
         if state.serial > backup.serial:
@@ -336,6 +350,22 @@ def _warnings(now: Situation, loaded: Loaded) -> Iterator[str]:
             "the backup does not tell which inputs were applied: an apply follows the restore"
             if now.mutable
             else "the backup does not tell which inputs were applied: a machine is held after it"
+        )
+
+
+def _replaced_warnings(now: Situation) -> Iterator[str]:
+    """What becomes of a state that was not stored, or that cannot be read."""
+    kept, live = now.kept, now.live
+    if kept is not None:
+        yield (
+            f"Job {kept.job} left a state that it could not store, {kept}. Without the restore the "
+            "next run would store it; the restore puts the backup in its place, and makes a backup "
+            "of it"
+        )
+    if isinstance(live, Unreadable) and live.problem is not StateProblem.NO_STATE:
+        yield (
+            "the state cannot be read, so what the restore forgets of it is not known; its Secrets "
+            f"are copied as they are, and captfctl cannot restore those: {live.message}"
         )
 
 

@@ -11,6 +11,7 @@ from captfctl.model.reasons import StateReadable
 from captfctl.model.terraform import TerraformObject
 from captfctl.reconcile.context import DecideAgain, Pass
 from captfctl.reconcile.known import Known, StateView
+from captfctl.terraform.state.backup_store import copy_kept
 from captfctl.terraform.state.last_state import LastState, accepted_as, remember
 from captfctl.terraform.state.reader import State, StateProblem, Unreadable
 from captfctl.terraform.state.records import confirm_no_resources, mark_saved, read_records
@@ -57,6 +58,8 @@ def given_up(p: Pass, known: Known, found: State | Unreadable) -> Known:
     unsaved = known.books.unsaved
     if not unsaved or not _is_given_up(p, unsaved, found):
         return known
+    if isinstance(found, State):
+        copy_kept(p.env.door, p.owner)
     delete_kept(p.env.door, p.owner)
     mark_saved(p.env.door, p.owner)
     if not isinstance(found, State):

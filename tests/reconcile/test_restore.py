@@ -9,11 +9,13 @@ import pytest
 
 from captfctl.cluster.errors import Conflict, Unavailable
 from captfctl.model import keys, names
-from captfctl.model.core import Job
-from captfctl.model.resources import JOBS, SECRETS
+from captfctl.model.core import Job, Pod
+from captfctl.model.meta import ObjectMeta
+from captfctl.model.resources import JOBS, PODS, SECRETS
 from captfctl.model.terraform import DeletionPolicy, JobPolicy, NameRef, VariablesSource
 from captfctl.terraform.state.backups import read_backups
 from captfctl.terraform.state.protected import encode_data
+from captfctl.terraform.state.reader import DECOMPRESSED_MAX
 from tests.reconcile.test_backups import change_state, chunk, keeping, new_serials, sets, split
 from tests.support.cluster_world import KEY, NAMESPACE, World, annotated, variables
 from tests.support.fake_runner import OUTPUTS, backup_secrets
@@ -181,6 +183,75 @@ def test_a_state_that_cannot_be_read_is_set_aside_and_another_one_restored(
     assert backed.reason("StateReadable") == "True/StateRead"
     assert serial(backed) == 3
     assert sorted(backed.job_ops()) == ["apply", "restore"]
+
+
+def test_a_state_of_many_secrets_is_set_aside_in_the_order_of_its_chunks(backed: World):
+    payload = chunk(backed).data[keys.TFSTATE]
+    split(backed, payload, 12)
+    garble(backed, b"no state")
+    ask(backed, 3)
+    backed.run()
+
+    (aside,) = (backup for backup in sets(backed) if not backup.complete)
+    secrets = [backed.secret(name) for name in aside.secret_names]
+    size = -(-len(payload) // 12)
+    assert b"".join(s.data[keys.TFSTATE] for s in secrets if s) == b"no state" + payload[size:]
+
+
+def test_a_state_that_is_too_large_is_copied_before_another_one_is_put_in_its_place(backed: World):
+    large = gzip.compress(b" " * (DECOMPRESSED_MAX + 1), mtime=0)
+    garble(backed, large)
+    backed.run()
+    assert backed.reason("StateReadable") == "False/StateTooLarge"
+
+    restore(backed, 3)
+    (aside,) = (backup for backup in sets(backed) if not backup.complete)
+    copy = backed.secret(aside.name)
+    assert copy is not None and copy.data[keys.TFSTATE] == large
+    assert "larger than 16 MiB" in aside.defect
+    backed.settle(3)
+    assert serial(backed) == 3
+
+
+@pytest.mark.parametrize("who", ["", "me@laptop"], ids=["a pod of its own", "somebody else"])
+def test_a_state_is_not_removed_while_its_lock_is_held(backed: World, who: str):
+    """What cannot be read may be half written."""
+    (job,) = backed.jobs()
+    if not who:
+        meta = ObjectMeta(name=f"{job.metadata.name}-other", namespace=NAMESPACE)
+        backed.create(PODS, Pod(metadata=meta, spec=job.spec.template.spec))
+    backed.runner.lock(job, who=who or f"captf@{job.metadata.name}-other")
+    garble(backed, b"no state")
+    ask(backed, 3)
+    if who:
+        assert backed.settle(2).requeue_after == 60
+        assert backed.reason("StateReadable") == "False/StateLocked"
+        assert "is not removed for the restore" in backed.condition("StateReadable").message
+    else:
+        with pytest.raises(Conflict, match="holds its lock"):
+            backed.run()
+
+    assert chunk(backed).data[keys.TFSTATE] == b"no state"
+    assert restores(backed) == []
+    backed.runner.lock(job, held=False)
+    backed.settle(2)
+    assert len(restores(backed)) == 1
+
+
+def test_what_a_restore_replaced_and_a_later_one_put_back_is_a_backup_like_any_other(
+    backed: World,
+):
+    backed.advance(minutes=1)
+    change_state(backed, 9, lineage="ffff0000-0000-4000-8000-000000000000")
+    restore(backed, 3)
+    backed.settle(3)
+    assert [b.replaced for b in sets(backed) if b.serial == 9] == [True]
+    restore(backed, 9)
+    backed.settle(3)
+    assert [b.replaced for b in sets(backed) if b.serial == 9] == [False]
+    lose_state(backed)
+    backed.run()
+    assert "9, 3, 2, 1" in backed.condition("StateReadable").message
 
 
 def test_a_state_that_was_set_aside_goes_with_a_later_backup(backed: World):

@@ -1,5 +1,6 @@
 """What a restore is checked for before it is asked for (state.md: Asking for a restore)."""
 
+import gzip
 from datetime import timedelta
 from typing import Any
 
@@ -22,10 +23,13 @@ from captfctl.reconcile.restore_request import (
     check,
     list_backups,
 )
+from captfctl.terraform.state.protected import encode_data
+from captfctl.terraform.state.reader import DECOMPRESSED_MAX
+from runner import kept
 from tests.support.cluster_world import NAMESPACE, World, annotated
 from tests.support.doors import Overridden
 from tests.support.machine_world import MachineWorld
-from tests.support.states import LINEAGE, TAKEN, put_backup, put_state
+from tests.support.states import LINEAGE, TAKEN, payload, put_backup, put_state
 
 OLD = ("aws_vpc.main", "aws_subnet.a")
 NEW = (*OLD, "aws_subnet.b", "aws_subnet.c")
@@ -461,3 +465,40 @@ def test_no_value_of_a_state_is_in_what_is_kept_of_it(world: World):
     assert "canary" not in repr(list_backups(situation(world)))
     assert "canary" not in repr(check(situation(world), Wish(serial=5)))
     assert LINEAGE in repr(list_backups(situation(world)))
+
+
+# What was not stored, or cannot be read.
+
+
+def keep_unsaved(world: World, addresses: tuple[str, ...]) -> None:
+    owner = world.owner
+    place = kept.Place(owner.namespace, owner.suffix, owner.backend_labels, None, "apply-7")
+    for document in kept.documents(gzip.decompress(payload(8, addresses)), place):
+        world.door.create(SECRETS.untyped(), document, owner.namespace)
+
+
+def test_a_restore_in_place_of_a_kept_state_tells_of_it_and_what_it_forgets(world: World):
+    keep_unsaved(world, (*NEW, "aws_subnet.d"))
+    found = check(situation(world), Wish(serial=5))
+    assert isinstance(found, Proposal)
+    assert found.forgets == ("aws_subnet.b", "aws_subnet.c", "aws_subnet.d")
+    assert found.returns == ()
+    (told,) = [text for text in found.warnings if "could not store" in text]
+    assert "Job apply-7" in told
+    assert "serial 8 with 5 resources" in told
+    assert "makes a backup of it" in told
+
+
+def test_a_kept_state_is_told_also_where_no_state_is_stored(world: World):
+    remove(world, names.state_secret(world.owner.suffix))
+    keep_unsaved(world, NEW)
+    found = check(situation(world), Wish(serial=5))
+    assert isinstance(found, Proposal)
+    assert found.forgets == ("aws_subnet.b", "aws_subnet.c")
+
+
+@pytest.mark.parametrize("data", [b"garbage", gzip.compress(b" " * (DECOMPRESSED_MAX + 1))])
+def test_that_a_state_which_cannot_be_read_is_only_copied_is_warned_of(world: World, data: bytes):
+    patch = {"data": encode_data({keys.TFSTATE: data})}
+    world.door.patch(SECRETS, names.state_secret(world.owner.suffix), NAMESPACE, patch)
+    assert "captfctl cannot restore those" in warnings(world)

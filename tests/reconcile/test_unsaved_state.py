@@ -1,17 +1,22 @@
 """A state that a run could not store is stored by the next, or a person decides
 (state.md: A state that a run could not store)."""
 
+import contextlib
 import json
 
 import pytest
 
-from captfctl.cluster.errors import Conflict
+from captfctl.cluster.errors import Conflict, Forbidden
 from captfctl.model import keys, names
 from captfctl.model.core import Job
 from captfctl.model.resources import JOBS, PODS, SECRETS
 from captfctl.model.terraform import DeletionPolicy
+from captfctl.terraform.state.backups import BackupSet, read_backup, read_backups
+from captfctl.terraform.state.protected import encode_data
+from captfctl.terraform.state.reader import Content
 from runner import kept, wire
 from tests.support.cluster_world import NAMESPACE, World, annotated, variables
+from tests.support.faults import failing
 
 LEFT = {
     "version": 4,
@@ -275,6 +280,7 @@ def test_a_person_gives_up_a_kept_state(ready: World, second: Job):
     ready.edit(annotated({keys.ACCEPT_STATE: value}))
     ready.settle(2)
     assert kept_secrets(ready) == []
+    assert len(backups(ready, 7)) == 1
     assert ready.reason("StateReadable") == "True/StateRead"
 
 
@@ -304,3 +310,85 @@ def test_retain_keeps_the_unsaved_state_as_well(ready: World, second: Job):
     assert secret is not None
     assert secret.metadata.owner_references == []
     assert keys.RETAINED_FROM_UID in secret.metadata.labels
+
+
+# A restore in place of a kept state.
+
+
+def ask_restore(world: World, serial: int) -> None:
+    world.edit(annotated({keys.RESTORE_STATE: str(serial)}))
+
+
+def backups(world: World, serial: int) -> list[BackupSet]:
+    found = read_backups(world.door, world.owner)
+    return [backup for backup in found if backup.complete and backup.serial == serial]
+
+
+def test_a_restore_makes_a_backup_of_the_kept_state_that_it_replaces(ready: World, second: Job):
+    leave(ready, second, in_secrets=True)
+    ask_restore(ready, 1)
+    ready.settle(2)
+    job = ready.active_job()
+    assert job.metadata.labels[keys.OP] == "restore"
+    (backup,) = backups(ready, 7)
+    assert (backup.replaced, backup.job, backup.resources) == (True, second.metadata.name, 2)
+
+    ready.advance(seconds=5)
+    ready.runner.succeed(job)
+    ready.settle(3)
+    assert kept_secrets(ready) == []
+    assert ready.reason("StateReadable") == "True/StateRead"
+    (backup,) = backups(ready, 7)
+    content = read_backup(ready.door, ready.owner, backup)
+    assert isinstance(content, Content)
+    assert json.loads(content.text) == LEFT
+    (note,) = [n for n in ready.events.notes if n.reason == "UnsavedStateStored"]
+    assert "kept as a backup" in note.note
+
+
+def test_a_restore_that_cannot_copy_the_kept_state_does_not_start(ready: World, second: Job):
+    leave(ready, second, in_secrets=True)
+    ask_restore(ready, 1)
+    quota = Forbidden("exceeded quota")
+    with contextlib.suppress(Forbidden):
+        for _ in range(2):
+            ready.run(ready.env(door=failing(ready.door, quota, "create", SECRETS)))
+    assert ready.running() == []
+    assert len(kept_secrets(ready)) == 1
+
+
+@pytest.mark.parametrize("damage", ["garbage", "without a serial"])
+def test_a_kept_state_that_cannot_be_a_backup_is_copied_as_it_is(
+    ready: World, second: Job, damage: str
+):
+    leave(ready, second, in_secrets=True)
+    text = json.dumps(LEFT | {"serial": 0}).encode()
+    data = b"garbage" if damage == "garbage" else kept.packed(text)
+    patch = {"data": encode_data({wire.KEPT_KEY: data})}
+    ready.door.patch(SECRETS, wire.kept_secret(ready.owner.suffix), NAMESPACE, patch)
+    ask_restore(ready, 1)
+    ready.settle(2)
+    ready.advance(seconds=5)
+    ready.runner.succeed(ready.active_job())
+    ready.settle(2)
+    assert kept_secrets(ready) == []
+    (aside,) = [b for b in read_backups(ready.door, ready.owner) if not b.complete]
+    copy = ready.secret(aside.name)
+    assert copy is not None and copy.data[keys.TFSTATE] == data
+    assert "set aside" in aside.defect
+
+
+def test_a_kept_state_that_turns_up_while_a_restore_runs_is_copied_too(ready: World, second: Job):
+    ready.runner.end(second, ok=False, result=None, pod=False)
+    ask_restore(ready, 1)
+    ready.settle(2)
+    job = ready.active_job()
+    place = kept.Place.of_arguments(arguments(second))
+    assert place is not None
+    (document,) = kept.documents(json.dumps(LEFT).encode(), place)
+    ready.door.create(SECRETS.untyped(), document, NAMESPACE)
+    ready.advance(seconds=5)
+    ready.runner.succeed(job)
+    ready.settle(3)
+    assert kept_secrets(ready) == []
+    assert len(backups(ready, 7)) == 1

@@ -9,6 +9,7 @@ from captfctl.model.ops import Op
 from captfctl.model.owner import Owner
 from captfctl.terraform.books.results import FinishedRun
 from captfctl.terraform.books.runs import Runs
+from captfctl.terraform.state.backup_store import copy_kept
 from captfctl.terraform.state.records import Record, Records, mark_not_saved
 from captfctl.terraform.state.unsaved import KeptState, Unsaved, delete_kept, find_kept
 from runner import wire
@@ -36,8 +37,10 @@ def judge_unsaved(
     kept = find_kept(door, owner) if shown or ended else None
     stored = next((run for run in runs.unread if kept and _stored(run, kept)), None)
     if kept is not None and stored is not None:
+        if stored.op is Op.RESTORE:  # one may have turned up while it ran
+            copy_kept(door, owner)
         delete_kept(door, owner)
-        text = f"the state of Job {kept.job}, {kept}, is stored now"
+        text = f"the state of Job {kept.job}, {kept}, is {_END[stored.op is Op.RESTORE]}"
         note = EventReason.UNSAVED_STATE_STORED.says(text, job=stored.name)
         return UnsavedBooks(unsaved=Unsaved(), notes=(note,))
     if kept is not None:
@@ -47,6 +50,9 @@ def judge_unsaved(
         return UnsavedBooks(unsaved=Unsaved(lost=records.marks.state_not_saved))
     record = mark_not_saved(door, owner, lost.name)
     return UnsavedBooks(unsaved=Unsaved(lost=lost.name), record=record)
+
+
+_END = {False: "stored now", True: "replaced by the restored one, and kept as a backup"}
 
 
 def _stored(run: FinishedRun, kept: KeptState) -> bool:

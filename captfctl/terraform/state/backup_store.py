@@ -12,15 +12,18 @@ from captfctl.model.meta import ObjectMeta, seconds_stamp
 from captfctl.model.owner import Owner
 from captfctl.model.resources import SECRETS
 from captfctl.terraform.state.backups import BackupSet, backup_sets, read_backups
+from captfctl.terraform.state.lock import LockHolder, read_lock
 from captfctl.terraform.state.protected import delete_protected, with_owner
 from captfctl.terraform.state.reader import (
     State,
     StateProblem,
     Unreadable,
+    chunk_index,
     digest_of,
     state_of,
     state_selector,
 )
+from captfctl.terraform.state.unsaved import find_kept, kept_chunks, read_kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,29 +124,78 @@ def _create(door: Door, secret: Secret) -> ObjectMeta:
 
 
 def make_room(door: Door, owner: Owner) -> None:
-    """Keep the state that a restore is about to replace.
+    """Keep the states that a restore is about to replace: the stored one, and one that a run could
+    not store.
 
-    One that can be read becomes a backup, unless it is one. One that cannot be read is set aside,
-    or else the runtime refuses to write over it. Every step may be repeated.
+    One that can be read becomes a backup, unless it is one. One that cannot be read is copied as
+    it is, and removed where the runtime would refuse to write over it. Every step may be repeated.
+    Raises `Conflict` when somebody may work with what would have to be removed.
     """
-    secrets = door.list(SECRETS, owner.namespace, labels=state_selector(owner)).items
+    copy_kept(door, owner)
+    listed = door.list(SECRETS, owner.namespace, labels=state_selector(owner)).items
+    secrets = sorted(listed, key=lambda secret: _place(secret, owner))
     found = state_of(secrets, owner)
     if isinstance(found, State):
-        backups = read_backups(door, owner)
-        if found.serial > 0 and backup_of(backups, found) is None:
-            take_backup(door, owner, found, Moment(replaced=True), backups)
-    elif found.problem not in (StateProblem.NO_STATE, StateProblem.TOO_LARGE):
-        _set_aside(door, owner, secrets, found)
+        _back_up(door, owner, found, secrets)
+    elif found.problem is StateProblem.TOO_LARGE:  # the runtime can work with it
+        _copy_unreadable(door, owner, secrets, found.message)
+    elif found.problem is not StateProblem.NO_STATE:
+        _refuse_locked(door, owner)
+        _copy_unreadable(door, owner, secrets, found.message)
+        for secret in secrets:
+            delete_protected(door, secret.metadata)
 
 
-def _set_aside(door: Door, owner: Owner, secrets: Sequence[Secret], why: Unreadable) -> None:
-    """Copies first, then the state goes: a state that is gone is a lost one, which is held, too."""
+def _place(secret: Secret, owner: Owner) -> tuple[bool, int]:
+    """Where a Secret of a state belongs: by its number; what is called otherwise comes last."""
+    index = chunk_index(secret.metadata.name, owner.suffix)
+    return index is None, index or 0
+
+
+def copy_kept(door: Door, owner: Owner) -> None:
+    """Make a backup of the state that a run could not store, if there is one."""
+    kept = find_kept(door, owner)
+    if kept is None:
+        return
+    chunks = kept_chunks(door, owner, kept)
+    found = read_kept(kept, chunks)
+    if isinstance(found, Unreadable):
+        _copy_unreadable(door, owner, chunks, f"Job {kept.job} could not store it; {found.message}")
+    else:
+        _back_up(door, owner, found[0], chunks, job=kept.job)
+
+
+def _back_up(
+    door: Door, owner: Owner, state: State, chunks: Sequence[Secret], *, job: str = ""
+) -> None:
+    """A state without a serial cannot be restored by it: it is copied where it has anything."""
+    if state.serial < 1:
+        if state.resources:
+            _copy_unreadable(door, owner, chunks, "it has no serial")
+        return
+    backups = read_backups(door, owner)
+    if backup_of(backups, state) is None:
+        take_backup(door, owner, state, Moment(job=job, replaced=True), backups)
+
+
+def _refuse_locked(door: Door, owner: Owner) -> None:
+    lock = read_lock(door, owner)
+    if lock.holder in (LockHolder.ALIVE, LockHolder.FOREIGN):
+        who = lock.who or "somebody"
+        raise Conflict(
+            f"the state of {owner.namespace}/{owner.name} cannot be read and would be removed for "
+            f"the restore, but {who} holds its lock"
+        )
+
+
+def _copy_unreadable(door: Door, owner: Owner, secrets: Sequence[Secret], why: str) -> None:
+    """A set that cannot be restored, and that has all of it in this order."""
     payload = b"".join(secret.data.get(keys.TFSTATE, b"") for secret in secrets)
     digest = digest_of(payload)
     name = names.damaged_state(owner.suffix, digest)
     for index, secret in enumerate(secrets):
         notes = {
-            keys.BACKUP_DAMAGE: f"a state that was set aside: {why.message}",
+            keys.BACKUP_DAMAGE: f"a state that was set aside: {why}",
             keys.BACKUP_DIGEST: digest,
             keys.BACKUP_BYTES: str(len(payload)),
             keys.BACKUP_SET: name,
@@ -151,8 +203,14 @@ def _set_aside(door: Door, owner: Owner, secrets: Sequence[Secret], why: Unreada
             keys.BACKUP_CHUNKS: str(len(secrets)),
         }
         _create(door, _backup_secret(owner, names.backup_chunk(name, index), notes, secret))
-    for secret in secrets:
-        delete_protected(door, secret.metadata)
+
+
+def unmark_replaced(door: Door, backup: BackupSet) -> None:
+    """The set is not only what a restore replaced: it is the state again. The first chunk, which
+    tells of the set, comes last."""
+    patch = {"metadata": {"annotations": {keys.BACKUP_REPLACED: None}}}
+    for _, meta in sorted(backup.chunks.items(), reverse=True):
+        door.patch(SECRETS.metadata_only(), meta.name, meta.namespace, patch)
 
 
 def surplus(

@@ -153,6 +153,14 @@ def state_and_content(
         return Unreadable(StateProblem.NO_STATE, "the object has no state Secret")
     try:
         chunks = _in_order(secrets, owner.suffix)
+    except _BadStateError as error:
+        return error.unreadable
+    return state_in(chunks)
+
+
+def state_in(chunks: Sequence[Secret]) -> tuple[State, Content] | Unreadable:
+    """The state in these Secrets, whatever they are called: its chunks in their order."""
+    try:
         payload = _payload(chunks)
     except _BadStateError as error:
         return error.unreadable
@@ -221,15 +229,21 @@ def _in_order(secrets: Sequence[Secret], suffix: str) -> list[Secret]:
 
 
 def _index(name: str, suffix: str) -> int:
+    index = chunk_index(name, suffix)
+    if index is None:
+        raise _BadStateError(
+            StateProblem.INCONSISTENT, f"Secret {name} has the labels of the state but not its name"
+        )
+    return index
+
+
+def chunk_index(name: str, suffix: str) -> int | None:
+    """Which chunk of the state a Secret of this name is; None: no chunk is called so."""
     base = names.state_secret(suffix)
     if name == base:
         return 0
     part = name.removeprefix(f"{base}-part-")
-    if part != name and _PART.fullmatch(part):
-        return int(part)
-    raise _BadStateError(
-        StateProblem.INCONSISTENT, f"Secret {name} has the labels of the state but not its name"
-    )
+    return int(part) if part != name and _PART.fullmatch(part) else None
 
 
 def _payload(chunks: Sequence[Secret]) -> bytes:

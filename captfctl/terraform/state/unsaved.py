@@ -1,15 +1,17 @@
 """States that a run made and could not store (state.md: A state that a run could not store)."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 from captfctl.cluster.door import Door, find
 from captfctl.cluster.errors import NotFound
 from captfctl.model import keys
+from captfctl.model.core import Secret
 from captfctl.model.meta import ObjectMeta
 from captfctl.model.owner import Owner
 from captfctl.model.resources import SECRETS
-from captfctl.terraform.state.reader import Content, StateProblem, Unreadable, content_of
+from captfctl.terraform.state.reader import Content, State, StateProblem, Unreadable, state_in
 from runner import wire
 
 _METADATA = SECRETS.metadata_only()
@@ -75,15 +77,18 @@ def find_kept(door: Door, owner: Owner) -> KeptState | None:
     )
 
 
-def read_kept(door: Door, owner: Owner, kept: KeptState) -> Content | Unreadable:
-    """What the kept state holds, read live."""
-    pieces = []
-    for name in kept.secrets:
-        secret = find(door, SECRETS, owner.namespace, name)
-        if secret is None or wire.KEPT_KEY not in secret.data:
-            return Unreadable(StateProblem.INCONSISTENT, f"Secret {name} of it is missing")
-        pieces.append(secret.data[wire.KEPT_KEY])
-    return content_of(b"".join(pieces))
+def kept_chunks(door: Door, owner: Owner, kept: KeptState) -> list[Secret]:
+    """The Secrets of a kept state, read live, as far as they are there."""
+    found = (find(door, SECRETS, owner.namespace, name) for name in kept.secrets)
+    return [secret for secret in found if secret is not None]
+
+
+def read_kept(kept: KeptState, chunks: Sequence[Secret]) -> tuple[State, Content] | Unreadable:
+    """What a kept state holds, from its Secrets as they were read."""
+    if len(chunks) < len(kept.secrets):
+        text = f"only {len(chunks)} of its {len(kept.secrets)} Secrets are there"
+        return Unreadable(StateProblem.INCONSISTENT, text)
+    return state_in(chunks)
 
 
 def _of_another(meta: ObjectMeta, owner: Owner) -> bool:
