@@ -12,6 +12,7 @@ from captfctl.errors import CaptfError
 
 def main() -> None:
     """The console script `captfctl`. Ends the process with an exit code of docs/exit-codes.md."""
+    _open_closed_streams()
     if sys.argv[1:] in (["--version"], ["version"]):
         from captfctl.version import VERSION
 
@@ -34,6 +35,16 @@ def main() -> None:
             _reader_went_away()
         report_defect(error)
         sys.exit(1)
+
+
+def _open_closed_streams() -> None:
+    """What was closed for the process, as by `<&-`, has nothing to read and takes what is written.
+
+    In this order, so that each gets its own number, which a file would otherwise have next.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
 
 
 def _reader_went_away() -> NoReturn:

@@ -99,11 +99,12 @@ class _Screen:
             self._print(found, sys.stdout)
 
     def confirm(self, found: Evidence, *, by_name: bool) -> bool | None:
-        if self._as_json and has_terminal():
-            self._print(found, sys.stderr)
+        shown = sys.stderr if self._as_json else sys.stdout
+        if self._as_json and has_terminal(shown):
+            self._print(found, shown)
         name = found.plan.metadata.name
         question = f"Type {name} to approve what it destroys: " if by_name else "Approve it? [y/N] "
-        answer = answer_to(question)
+        answer = answer_to(question, shown)
         if answer is None:
             return None
         return answer == name if by_name else answer.lower() in ("y", "yes")

@@ -1,6 +1,7 @@
 """Asking a person before something that cannot be taken back."""
 
 import sys
+from typing import TextIO
 
 from captfctl.errors import CaptfError
 
@@ -11,14 +12,15 @@ class NotConfirmed(CaptfError):
     code = "NotConfirmed"
 
 
-def has_terminal() -> bool:
-    """Whether there is somebody to ask, who sees the question."""
-    return sys.stdin.isatty() and sys.stderr.isatty()
+def has_terminal(shown: TextIO) -> bool:
+    """Whether there is somebody to ask, who sees the question and what it is about, which goes to
+    `shown`."""
+    return all(stream.isatty() for stream in (sys.stdin, sys.stderr, shown))
 
 
-def answer_to(question: str) -> str | None:
+def answer_to(question: str, shown: TextIO) -> str | None:
     """What is typed at the terminal; None where there is none."""
-    if not has_terminal():
+    if not has_terminal(shown):
         return None
     sys.stderr.write(question)
     sys.stderr.flush()
@@ -28,14 +30,14 @@ def answer_to(question: str) -> str | None:
 def confirm(word: str, what: str, *, yes: bool) -> None:
     """Have the word typed at a terminal, unless `--yes` was given. Raises `NotConfirmed`.
 
-    `what` says what is confirmed, as `to delete it`.
+    `what` says what is confirmed, as `to delete it`; standard output shows what that would do.
     """
     if yes:
         return
-    answer = answer_to(f"Type {word} {what}: ")
+    answer = answer_to(f"Type {word} {what}: ", sys.stdout)
     if answer is None:
         raise NotConfirmed(
-            "this has to be confirmed, and there is no terminal to ask at",
+            "this has to be confirmed, and there is no terminal that shows it and asks",
             do="add --yes once you have read what it does; --dry-run only shows it",
         )
     if answer != word:

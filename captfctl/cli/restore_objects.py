@@ -132,10 +132,11 @@ class _Screen:
             print_proposal(self._target.shown, now, proposal, sys.stdout)
 
     def confirm(self, now: Situation) -> bool | None:
-        if self._as_json and self._shown is not None and has_terminal():
-            print_proposal(self._target.shown, *self._shown, sys.stderr)
+        shown = sys.stderr if self._as_json else sys.stdout
+        if self._as_json and self._shown is not None and has_terminal(shown):
+            print_proposal(self._target.shown, *self._shown, shown)
         name = now.obj.metadata.name
-        answer = answer_to(f"Type {name} to put this state back: ")
+        answer = answer_to(f"Type {name} to put this state back: ", shown)
         return None if answer is None else answer == name
 
     def end(self, outcome: Outcome) -> None:

@@ -79,6 +79,8 @@ def typed(monkeypatch) -> Callable[[str], None]:
 
     def answer(text: str) -> None:
         monkeypatch.setattr(sys, "stdin", Terminal(f"{text}\n"))
-        monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+        monkeypatch.setenv("TERM", "dumb")
+        for stream in (sys.stdout, sys.stderr):
+            monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
 
     return answer

@@ -1,6 +1,8 @@
 """`captfctl approve` of a plan of a control plane that is stopped, and of files."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -246,9 +248,38 @@ def test_any_other_answer_approves_nothing(captfctl, data, typed, prepare, answe
     assert not stored(data).spec.approved
 
 
-def test_who_is_asked_sees_the_plan_even_where_a_program_reads_the_answer(captfctl, data, typed):
+def test_nobody_is_asked_about_a_plan_that_goes_elsewhere(captfctl, data, typed, monkeypatch):
     given(data, harmless)
     typed("y")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: False)
+
+    ended = captfctl("approve", "web-0", "--data", str(data))
+
+    assert ended.code == 1
+    assert "no terminal" in ended.err
+    assert not stored(data).spec.approved
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_closed_stream_is_no_terminal(data, tmp_path, closed):
+    given(data, harmless)
+    command = f'exec "{sys.executable}" -c "from captfctl.cli import main; main()" "$@" {closed}'
+    arguments = ("captfctl", "approve", "web-0", "--data", str(data))
+    ended = subprocess.run(
+        ["sh", "-c", command, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True
+    )
+    assert ended.returncode == 1
+    assert "defect" not in ended.stderr
+    assert ("no terminal" in ended.stderr) == ("2>&-" not in closed)
+    assert not stored(data).spec.approved
+
+
+def test_who_is_asked_sees_the_plan_even_where_a_program_reads_the_answer(
+    captfctl, data, typed, monkeypatch
+):
+    given(data, harmless)
+    typed("y")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: False)
 
     ended = captfctl("approve", "web-0", "--data", str(data), "-o", "json")
 
