@@ -1,6 +1,7 @@
 """What the state says, and what the inputs are made of (state.md: Verdicts on a state;
 reconcile.md: Inputs and their gates)."""
 
+import contextlib
 import gzip
 import json
 from dataclasses import replace
@@ -13,12 +14,14 @@ from captfctl.model import keys, names
 from captfctl.model.core import ConfigMap, Secret
 from captfctl.model.kinds import Role
 from captfctl.model.meta import ObjectMeta
+from captfctl.model.owner import API_VERSION
 from captfctl.model.resources import CONFIG_MAPS, JOBS, SECRETS, TERRAFORM_CLUSTERS
 from captfctl.model.terraform import NameRef, VariableFormat, VariablesSource
 from captfctl.terraform.contract.variables_schema import VariableSchema
-from tests.support.cluster_world import IMAGE, NAMESPACE, World, variables
+from tests.support.cluster_world import IMAGE, NAME, NAMESPACE, World, variables
 from tests.support.doors import Overridden
 from tests.support.fake_runner import OUTPUTS
+from tests.support.faults import HookedDoor
 
 
 def state_secret(world: World) -> Secret:
@@ -363,6 +366,39 @@ def test_owner_references_of_an_earlier_object_are_repaired(ready: World):
     ready.writes.forget()
     ready.settle(2)
     assert ready.writes.seen == []
+
+
+@pytest.mark.parametrize("failing_write", range(4))
+def test_a_repair_of_owner_references_that_fails_is_tried_again(ready: World, failing_write: int):
+    """Whichever Secret it was: a pass looks at some of them only."""
+    mine = [
+        secret.metadata.name
+        for secret in ready.door.list(SECRETS, NAMESPACE).items
+        if any(ref.kind == "TerraformCluster" for ref in secret.metadata.owner_references)
+        and not secret.metadata.name.startswith("captf-run-")
+    ]
+    earlier = {"apiVersion": API_VERSION, "kind": "TerraformCluster", "name": NAME, "uid": "old"}
+    for name in mine:
+        patch = {"metadata": {"ownerReferences": [earlier]}}
+        ready.door.patch(SECRETS, name, NAMESPACE, patch)
+    writes: list[str] = []
+
+    def before(method: str, resource: Any) -> None:
+        if method == "patch" and resource.plural == "secrets":
+            writes.append(method)
+            if len(writes) == failing_write + 1:
+                raise Unavailable("no answer")
+
+    with contextlib.suppress(Unavailable):
+        ready.run(ready.env(door=HookedDoor(ready.door, before=before)))
+    ready.settle(2)
+    owners = {
+        name: [ref.uid for ref in secret.metadata.owner_references]
+        for name in mine
+        if (secret := ready.secret(name)) is not None
+    }
+    assert len(owners) >= 4
+    assert owners == {name: [ready.obj.metadata.uid] for name in owners}
 
 
 class LateJobs:

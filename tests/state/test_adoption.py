@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from captfctl.cluster.errors import Conflict, Unavailable
+from captfctl.cluster.errors import Conflict, Forbidden, Unavailable
 from captfctl.model import keys, names
 from captfctl.model.meta import ObjectMeta, OwnerReference
 from captfctl.model.owner import API_VERSION
@@ -148,7 +148,7 @@ def test_what_another_object_retained_is_never_owned_again():
     assert repair_owner_references(world.door, world.owner, read(world)) == Repair(0, 0)
 
 
-def test_repair_that_fails_is_logged_and_the_others_go_on(caplog):
+def test_repair_that_is_refused_for_good_is_logged_and_the_others_go_on(caplog):
     world = World()
     secrets = with_earlier_owner(world)
     refused: list[Any] = []
@@ -156,7 +156,7 @@ def test_repair_that_fails_is_logged_and_the_others_go_on(caplog):
     def before(name: str, _: Any) -> None:
         if name == "patch" and not refused:
             refused.append(name)
-            raise Unavailable("no answer")
+            raise Forbidden("no")
 
     found = repair_owner_references(HookedDoor(world.door, before=before), world.owner, read(world))
     assert found.written == len(secrets) - 1

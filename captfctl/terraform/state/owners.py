@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from captfctl.cluster.door import Door
-from captfctl.cluster.errors import ApiError, NotFound
+from captfctl.cluster.errors import BadRequest, Forbidden, Invalid, NotFound
 from captfctl.model import keys, names
 from captfctl.model.meta import ObjectMeta
 from captfctl.model.owner import Owner
@@ -17,6 +17,9 @@ from captfctl.terraform.state.reader import State
 from captfctl.terraform.state.unsaved import kept_selector
 
 log = logging.getLogger(__name__)
+
+# A write that the server refuses for good must not keep the object from going on.
+_REFUSED = (Forbidden, Invalid, BadRequest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,9 @@ def repair_owner_references(door: Door, owner: Owner, state: State | None) -> Re
     """Give every Secret of the object exactly one reference to it.
 
     Without `state` its chunks are left out, as they must be while a Job holds the run lease. What
-    is retained for another object stays as it is. A failure is logged and tried again next pass.
+    is retained for another object stays as it is. What the server refuses for good is logged. Any
+    other error is raised: the Secrets by which a pass sees that there is something to repair come
+    last, so that the rest is tried again.
     """
     if not owner.uid:
         return Repair()
@@ -44,7 +49,9 @@ def repair_owner_references(door: Door, owner: Owner, state: State | None) -> Re
             continue
         try:
             _write(door, meta, encode_references(wanted))
-        except ApiError as error:
+        except NotFound:
+            continue
+        except _REFUSED as error:
             log.warning("owner references of %s/%s: %s", meta.namespace, meta.name, error)
             continue
         written += 1
@@ -62,22 +69,22 @@ def _has_own(meta: ObjectMeta, owner: Owner) -> bool:
 
 
 def _secrets(door: Door, owner: Owner, state: State | None) -> Iterable[ObjectMeta]:
-    if state is not None:
-        yield from state.chunks
     partial = SECRETS.metadata_only()
     backups = door.list(partial, owner.namespace, labels=backup_selector(owner)).items
     yield from (backup.metadata for backup in backups)
     kept = door.list(partial, owner.namespace, labels=kept_selector(owner)).items
     yield from (secret.metadata for secret in kept)
     for name in (
+        names.plan_key(owner.kind, owner.name),
         names.attempt_record(owner.kind, owner.name),
         names.applied_record(owner.kind, owner.name),
-        names.plan_key(owner.kind, owner.name),
     ):
         try:
             yield door.get(partial, name, owner.namespace).metadata
         except NotFound:
             continue
+    if state is not None:
+        yield from state.chunks
 
 
 def _write(door: Door, meta: ObjectMeta, references: list[dict[str, object]]) -> None:
