@@ -1,10 +1,11 @@
 """`captfctl delete` in the local control plane: until the infrastructure is gone."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 
 from captfctl.cli.connect import exists_here, local_door
-from captfctl.cli.delete_objects import Things, Wish, previews_of
+from captfctl.cli.delete_objects import Seen, Things, Wish, delete_seen, look_at
 from captfctl.cli.deletion import settle_deletion
 from captfctl.cli.following import check_going_on, exit_code, shown, summarize
 from captfctl.cli.heartbeat import Heartbeat
@@ -15,7 +16,6 @@ from captfctl.cli.progress import Follower
 from captfctl.cli.signals import end_requested
 from captfctl.cli.targets import Named, Target, target_of
 from captfctl.clock import Clock
-from captfctl.cluster.door import Door
 from captfctl.cluster.errors import NotFound
 from captfctl.reconcile.deletion_preview import Preview
 
@@ -23,23 +23,26 @@ from captfctl.reconcile.deletion_preview import Preview
 def delete_here(wish: Wish, things: Things, clock: Clock) -> int:
     """Returns the exit code (docs/exit-codes.md)."""
     home, table = data_dir(wish.data), image_table(wish.images)
-    previews: list[Preview] = []
+    seen = Seen()
     if things.door is None or exists_here(home):
         with local_door(home, clock) as door:
-            previews = previews_of(door, things)
-        settle_deletion(previews, yes=wish.yes)
-    followed = _followed(things, previews)
+            seen = look_at(door, things)
+        settle_deletion(seen.previews, yes=wish.yes)
+    followed = _followed(things, seen.previews)
     ending = end_requested()
     check = partial(check_going_on, ending, home)
     with Heartbeat(clock) as pulse, local_session(home, table, clock, ending, pulse) as door:
         with shown(followed, pulse) as display:
             follower = Follower(door, followed, clock, display, check)
             with pulse.doing("deleting the objects"):
-                _delete(door, things.first, pulse)
+                for thing in seen.uids:
+                    _tell_deleted(pulse, thing, partial(delete_seen, door, thing, seen))
             left = follower.until_gone(timeout_seconds(wish.timeout))
         summarize(left)
         if not left:
-            _delete(door, things.last, pulse)
+            for thing in things.last:
+                where = (thing.resource, thing.name, thing.namespace)
+                _tell_deleted(pulse, thing, partial(door.delete, *where))
     return exit_code(left.values())
 
 
@@ -50,10 +53,8 @@ def _followed(things: Things, previews: Sequence[Preview]) -> list[Target]:
     return list(dict.fromkeys([*along, *own]))
 
 
-def _delete(door: Door, things: Iterable[Named], pulse: Heartbeat) -> None:
-    for thing in things:
-        try:
-            door.delete(thing.resource, thing.name, thing.namespace)
-        except NotFound:
-            continue
+def _tell_deleted(pulse: Heartbeat, thing: Named, delete: Callable[[], None]) -> None:
+    """Nothing to tell of what is gone already."""
+    with suppress(NotFound):
+        delete()
         pulse.say(f"{thing.resource.kind.lower()}/{thing.name} deleted")

@@ -1,8 +1,8 @@
 """How `captfctl delete` goes about it."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,8 @@ from captfctl.cli.output import TextFormat
 from captfctl.cli.targets import OURS, OWNERS, Named, deleted_first, named
 from captfctl.clock import Clock, SystemClock
 from captfctl.cluster.door import Door
-from captfctl.errors import InputError
+from captfctl.cluster.errors import Conflict, NotFound
+from captfctl.errors import CaptfError, InputError
 from captfctl.reconcile.deletion_preview import Preview, preview_all
 
 
@@ -44,11 +45,27 @@ class Things:
     door: Door | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What there was to delete when it was told and asked about: what would become of it, and the
+    UID of each of the objects that existed."""
+
+    previews: Sequence[Preview] = ()
+    uids: Mapping[Named, str] = field(default_factory=dict)
+
+
+class Replaced(CaptfError):
+    """Another object has the name by now."""
+
+    code = "Replaced"
+
+
 def delete(wish: Wish) -> int:
     """Returns the exit code (docs/exit-codes.md).
 
     Raises `InputError`, `NotFound` for a named object that does not exist, `Protected` and
-    `NotConfirmed`; nothing was deleted then. Raises `Interrupted` when the process is told to end,
+    `NotConfirmed`; nothing was deleted then. Raises `Replaced` before it deletes what nobody was
+    asked about. Raises `Interrupted` when the process is told to end,
     after the runs have been ended in order.
     """
     _check(wish)
@@ -56,13 +73,14 @@ def delete(wish: Wish) -> int:
     things = _things(wish, clock)
     if wish.dry_run:
         with _where_states_are(wish, things, clock) as door:
-            _show(previews_of(door, things), wish.output)
+            _show(look_at(door, things).previews, wish.output)
         return 0
     if wish.kubeconfig is not None:
         with cluster_door(wish.kubeconfig, data_dir(wish.data), clock) as door:
-            settle_deletion(previews_of(door, things), yes=wish.yes)
+            seen = look_at(door, things)
+            settle_deletion(seen.previews, yes=wish.yes)
             for thing in things.first:
-                door.delete(thing.resource, thing.name, thing.namespace)
+                delete_seen(door, thing, seen)
                 print(f"{thing.shown} is being deleted")
         return 0
     from captfctl.cli.delete_here import delete_here  # loads a whole control plane
@@ -114,12 +132,31 @@ def _where_states_are(wish: Wish, things: Things, clock: Clock) -> Iterator[Door
         yield door
 
 
-def previews_of(door: Door, things: Things) -> list[Preview]:
+def look_at(door: Door, things: Things) -> Seen:
     """Raises `NotFound` for a named object that does not exist."""
-    if things.door is None:
-        (thing,) = things.first
-        door.get(thing.resource, thing.name, thing.namespace)
-    return preview_all(door, [(thing.resource, thing.key) for thing in things.first])
+    uids = {}
+    for thing in things.first:
+        try:
+            found = door.get(thing.resource.metadata_only(), thing.name, thing.namespace)
+        except NotFound:
+            if things.door is None:
+                raise
+            continue
+        uids[thing] = found.metadata.uid
+    return Seen(preview_all(door, [(thing.resource, thing.key) for thing in things.first]), uids)
+
+
+def delete_seen(door: Door, thing: Named, seen: Seen) -> None:
+    """Delete the very object that was asked about. Raises `NotFound` when it is gone, `Replaced`
+    when another one has its name."""
+    try:
+        door.delete(thing.resource, thing.name, thing.namespace, uid=seen.uids[thing])
+    except Conflict as problem:
+        raise Replaced(
+            f"{thing.shown} is another object by now, and is not deleted",
+            why="the one that was shown is gone, and one of its name was created meanwhile",
+            do="run the command again: it shows what is there now",
+        ) from problem
 
 
 def _show(previews: Sequence[Preview], output: TextFormat) -> None:

@@ -1,15 +1,19 @@
 """`captfctl delete`: what it says and asks before it deletes anything."""
 
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from captfctl.cli.delete_objects import Replaced, Seen, Things, delete_seen, look_at
 from captfctl.cli.deletion import show_previews
+from captfctl.cli.targets import Named
+from captfctl.model.resources import TERRAFORM_CLUSTERS
 from captfctl.reconcile.deletion_preview import Fate, Preview
-from tests.cli.plane import Plane
+from tests.cli.plane import Plane, cluster
 
 VPC = ("aws_vpc.main", "aws_subnet.a")
 
@@ -40,6 +44,50 @@ def test_another_name_is_no_agreement(delete, plane: Plane, typed):
     assert "Type prod to delete it: " in ended.err
     assert "nothing was changed" in ended.err
     assert plane.is_there("prod")
+
+
+def test_what_was_created_while_a_person_was_asked_is_not_deleted(
+    delete, plane: Plane, typed, monkeypatch
+):
+    """The answer was given for its predecessor, which had nothing to lose any more."""
+    plane.add("prod", "aws_vpc.old")
+    typed("prod")
+    answer = sys.stdin
+
+    class Meanwhile:
+        isatty = answer.isatty
+
+        @staticmethod
+        def readline() -> str:
+            with plane.door() as door:
+                door.delete(TERRAFORM_CLUSTERS, "prod", "default")
+                door.create(TERRAFORM_CLUSTERS.untyped(), cluster("prod"), "default")
+            return answer.readline()
+
+    monkeypatch.setattr(sys, "stdin", Meanwhile)
+    ended = delete("terraformcluster/prod")
+    assert ended.code == 1
+    assert "is another object by now" in ended.err
+    assert plane.is_there("prod")
+
+
+def test_an_object_of_files_that_was_not_there_is_not_deleted(plane: Plane):
+    with plane.door() as door:
+        things = Things([Named(TERRAFORM_CLUSTERS, "default", "prod")], door=door)
+        assert look_at(door, things) == Seen([], {})
+
+
+def test_in_a_cluster_too_only_what_was_asked_about_is_deleted(plane: Plane):
+    plane.add("prod")
+    thing = Named(TERRAFORM_CLUSTERS, "default", "prod")
+    with plane.door() as door:
+        seen = look_at(door, Things([thing]))
+        door.delete(TERRAFORM_CLUSTERS, "prod", "default")
+        door.create(TERRAFORM_CLUSTERS.untyped(), cluster("prod"), "default")
+        with pytest.raises(Replaced):
+            delete_seen(door, thing, seen)
+        delete_seen(door, thing, look_at(door, Things([thing])))
+    assert not plane.is_there("prod")
 
 
 def test_a_protected_object_is_refused_before_anything_is_asked(delete, plane: Plane):
