@@ -78,10 +78,11 @@ def requested(p: Pass, books: Bookkeeping) -> Request:
             forget_request(p)
         return Request()
     serial = _asked_serial(p)
-    if serial is None:
-        return _refuse(p, f"{keys.RESTORE_STATE}={asked[:64]!r} is no serial")
     if serial == p.obj.status.last_restored_serial and not _succeeded(p):
         return Request()
+    p.obj.status.last_restored_serial = 0  # an earlier request; this one may have to wait
+    if serial is None:
+        return _refuse(p, f"{keys.RESTORE_STATE}={asked[:64]!r} is no serial")
     found = read_backups(p.env.door, p.owner)
     backups.show(p, found)
     backup = newest_complete(found, serial)

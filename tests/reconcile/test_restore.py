@@ -11,8 +11,10 @@ from captfctl.cluster.errors import Conflict, Unavailable
 from captfctl.model import keys, names
 from captfctl.model.core import Job, Pod
 from captfctl.model.meta import ObjectMeta
+from captfctl.model.owner import Owner
 from captfctl.model.resources import JOBS, PODS, SECRETS
 from captfctl.model.terraform import DeletionPolicy, JobPolicy, NameRef, VariablesSource
+from captfctl.runs.run import Run
 from captfctl.terraform.state.backups import read_backups
 from captfctl.terraform.state.protected import encode_data
 from captfctl.terraform.state.reader import DECOMPRESSED_MAX
@@ -74,6 +76,18 @@ def restore(world: World, wanted: int) -> Job:
     world.advance(seconds=5)
     world.runner.succeed(job)
     return job
+
+
+def hold_cluster_lease(world: World) -> None:
+    """A machine of the cluster is changed, as the gate sees it."""
+    machine = Owner("TerraformMachine", NAMESPACE, "m-1", "uid-of-m-1", "prod")
+    run = Run(
+        subject=machine,
+        operation="apply",
+        name="captf-m-m-1-apply-a1-abc123",
+        deadline_seconds=3600,
+    )
+    assert world.env().leases.acquire(run) is None
 
 
 def test_a_restore_pushes_the_backup_that_is_asked_for(backed: World):
@@ -504,6 +518,33 @@ def test_the_same_serial_is_restored_again_when_it_is_asked_for_at_once(backed: 
     again = backed.active_job()
     assert again.metadata.name != first.metadata.name
     assert again.metadata.annotations[keys.RESTORE_SERIAL] == "2"
+
+
+@pytest.mark.parametrize("between", [None, "1", "no serial"])
+@pytest.mark.parametrize("earlier", ["succeeded", "failed"])
+def test_a_request_that_has_to_wait_is_not_taken_for_the_one_before(
+    backed: World, earlier: str, between: str | None
+):
+    if earlier == "succeeded":
+        restore(backed, 2)
+        backed.run()
+    else:
+        failed(backed)
+    hold_cluster_lease(backed)
+    if between is None and earlier == "failed":
+        withdraw(backed)
+        backed.run()
+    elif between is not None:
+        ask(backed, between)
+        backed.run()
+    ask(backed, 2)
+    for _ in range(2):
+        backed.run()
+        assert backed.reason(CONDITION).startswith("Unknown/WaitingFor")
+    backed.advance(seconds=181)
+    backed.run()
+
+    assert backed.active_job().metadata.annotations[keys.RESTORE_SERIAL] == "2"
 
 
 def test_another_serial_is_tried_after_a_failure(backed: World):
