@@ -44,6 +44,7 @@ RESTORE_STATE = "captf.io/restore-state"
 CONFIRM_NO_RESOURCES = "captf.io/confirm-no-resources"
 ACCEPT_STATE = "captf.io/accept-state"
 LAST_STATE = "captf.io/last-state"
+RESTORE_FAILED = "captf.io/restore-failed"
 RECONCILE_REQUESTED = "captf.io/reconcile-requested"
 
 # Annotations of Jobs (metadata.md: Annotations of Jobs).

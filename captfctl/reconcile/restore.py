@@ -13,6 +13,7 @@ from captfctl.model.terraform import TerraformObject
 from captfctl.reconcile import backups
 from captfctl.reconcile.context import DecideAgain, Pass
 from captfctl.terraform.books.bookkeeping import Bookkeeping
+from captfctl.terraform.books.restores import failed_once
 from captfctl.terraform.state.backups import (
     BackupSet,
     Damage,
@@ -48,6 +49,8 @@ def consume(p: Pass, books: Bookkeeping) -> None:
         except Conflict as problem:
             raise DecideAgain from problem
     p.obj.status.last_restored_serial = restored.serial
+    if not restored.ok:
+        p.obj.metadata.annotations[keys.RESTORE_FAILED] = str(restored.serial)
 
 
 def is_asked_for(p: Pass) -> bool:
@@ -78,6 +81,7 @@ def requested(p: Pass, books: Bookkeeping) -> Request:
             forget_request(p)
         return Request()
     serial = _asked_serial(p)
+    _remember_failure(p, serial)
     if serial == p.obj.status.last_restored_serial and not _succeeded(p):
         return Request()
     p.obj.status.last_restored_serial = 0  # an earlier request; this one may have to wait
@@ -95,6 +99,16 @@ def requested(p: Pass, books: Bookkeeping) -> Request:
     return Request(backup)
 
 
+def _remember_failure(p: Pass, serial: int | None) -> None:
+    """That the request failed is told to an object without a status, too, as after a move."""
+    if p.obj.metadata.annotations.get(keys.RESTORE_FAILED) != str(serial):
+        p.obj.metadata.annotations.pop(keys.RESTORE_FAILED, None)
+    elif p.obj.status.last_restored_serial != serial:
+        p.obj.status.last_restored_serial = serial or 0
+        why = "it was tried before the object was moved, or its status lost"
+        p.set(Type.RESTORE_JOB_SUCCEEDED, failed_once(why, serial or 0))
+
+
 def _succeeded(p: Pass) -> bool:
     """Whether the last restore did. That took its request away: what is there is another one."""
     told = p.conditions[Type.RESTORE_JOB_SUCCEEDED]
@@ -104,6 +118,7 @@ def _succeeded(p: Pass) -> bool:
 def forget_request(p: Pass) -> None:
     """Nothing is asked for any more: the same serial may be asked for again."""
     p.obj.status.last_restored_serial = 0
+    p.obj.metadata.annotations.pop(keys.RESTORE_FAILED, None)
     told = p.conditions[Type.RESTORE_JOB_SUCCEEDED]
     if told is not None and told.status != TRUE:
         p.conditions.remove(Type.RESTORE_JOB_SUCCEEDED)

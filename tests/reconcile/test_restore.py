@@ -482,6 +482,45 @@ def test_a_restore_that_failed_is_not_repeated_by_itself(backed: World):
     assert backed.metrics.restores == ["failed"]
 
 
+def without_status(world: World) -> None:
+    """As after a move."""
+    lost = ("conditions", "lastRestoredSerial", "observedStateSerial", "stateBackups", "settled")
+    patch = {"status": dict.fromkeys(lost)}
+    world.door.patch(world.resource, world.key[1], NAMESPACE, patch, subresource="status")
+
+
+def test_a_failed_restore_is_not_repeated_by_a_move_of_its_object(backed: World):
+    job = failed(backed)
+    backed.settle(2)
+    backed.door.delete(JOBS, job.metadata.name, NAMESPACE)
+    without_status(backed)
+    backed.settle(3)
+
+    assert restores(backed) == []
+    assert backed.reason(CONDITION) == "False/RestoreFailed"
+    assert "remove it" in backed.condition(CONDITION).message
+    assert backed.obj.status.last_restored_serial == 2
+
+    ask(backed, 1)
+    backed.run()
+    assert backed.active_job().metadata.annotations[keys.RESTORE_SERIAL] == "1"
+    assert keys.RESTORE_FAILED not in backed.obj.metadata.annotations
+
+
+def test_a_failed_restore_whose_status_was_lost_is_tried_again_when_it_is_asked_for_again(
+    backed: World,
+):
+    job = failed(backed)
+    backed.door.delete(JOBS, job.metadata.name, NAMESPACE)
+    without_status(backed)
+    withdraw(backed)
+    backed.settle(2)
+    assert keys.RESTORE_FAILED not in backed.obj.metadata.annotations
+    ask(backed, 2)
+    backed.run()
+    assert len(restores(backed)) == 1
+
+
 def test_a_failed_restore_is_tried_again_when_it_is_asked_for_again(backed: World):
     first = failed(backed)
     withdraw(backed)

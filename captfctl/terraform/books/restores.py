@@ -47,8 +47,13 @@ def restore_condition(runs: Runs) -> ConditionValue | None:
             f"Job {run.name}: serial {serial} is restored"
         )
     detail = ": ended by its deadline" if run.deadline else failure_detail(run) or ": it failed"
+    return failed_once(f"Job {run.name}{detail}", serial)
+
+
+def failed_once(why: str, serial: int) -> ConditionValue:
+    """A restore failed, and how to have it tried again."""
     return RestoreJobSucceeded.RESTORE_FAILED.says(
-        f"Job {run.name}{detail}; serial {serial} is not tried again while the annotation "
+        f"{why}; serial {serial} is not tried again while the annotation "
         f"{keys.RESTORE_STATE} names it: remove it, wait until status.lastRestoredSerial is gone, "
         "then set it again",
     )
