@@ -542,6 +542,46 @@ def test_a_plan_of_an_earlier_object_of_the_name_is_not_ours(manual: World):
     assert live(manual).metadata.name == name
 
 
+def moved_along(world: World, what: str) -> TerraformPlan:
+    """An ended plan that a move brought: the Job that made it had the name of the one that runs."""
+    name = names.plan(NAME, world.active_job().metadata.name, fingerprint(what))
+    plan_of_stranger(world, world.owner, name)
+    ended = {"metadata": {"labels": {keys.PLAN_PHASE: PlanPhase.FAILED.value}}}
+    world.door.patch(TERRAFORM_PLANS, name, NAMESPACE, ended)
+    return the_plan(world)
+
+
+def test_a_plan_of_a_job_whose_name_came_up_again_is_made_again(manual: World):
+    change(manual)
+    manual.settle(1)
+    ended = moved_along(manual, "update").metadata.name
+    manual.runner.succeed(manual.active_job(), plan=planned("update"))
+    manual.settle(1)
+    assert not any(ended in note for note in notes(manual, "PlanReady"))
+    assert operation(manual) == "plan"
+    manual.runner.succeed(manual.active_job(), plan=planned("update"))
+    manual.settle(2)
+    assert live(manual).metadata.name != ended
+    assert manual.reason("ApplyJobSucceeded") == "Unknown/PlanAwaitingApproval"
+
+
+def test_a_replacement_of_a_job_whose_name_came_up_again_is_looked_for_again(ready: World):
+    change(ready)
+    ready.settle(1)
+    ended = moved_along(ready, "replace").metadata.name
+    block(ready, ready.active_job(), planned())
+    ready.settle(1)
+    assert not any(ended in note for note in notes(ready, "DestructivePlanBlocked"))
+    assert ended not in ready.condition("ApplyJobSucceeded").message
+    ready.advance(minutes=11)
+    ready.settle(1)
+    block(ready, ready.active_job(), planned())
+    ready.settle(2)
+    assert ready.condition("ApplyJobSucceeded").message.endswith(
+        f"captfctl approve {live(ready).metadata.name} -n {NAMESPACE}"
+    )
+
+
 def plan_of_stranger(world: World, owner: Owner, name: str) -> None:
     document = {
         "apiVersion": TERRAFORM_PLANS.api_version,

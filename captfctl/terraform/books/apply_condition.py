@@ -34,11 +34,12 @@ def deciding_run(runs: Sequence[FinishedRun]) -> FinishedRun | None:
 @dataclass(frozen=True, slots=True)
 class Saying:
     """What the words about a run depend on, besides the run. `manual`: every change of the object
-    has to be approved."""
+    has to be approved. `ended`: the plans that cannot be approved any more."""
 
     owner: Owner
     deleting: bool = False
     manual: bool = False
+    ended: frozenset[str] = frozenset()
 
 
 def apply_condition(
@@ -229,7 +230,7 @@ def _blocked(run: FinishedRun, saying: Saying) -> str:
     if saying.deleting:
         return text + _NO_APPROVAL
     plan = made_by(run, saying.owner)
-    if not plan:
+    if not plan or plan in saying.ended:
         return text + NOTHING_TO_APPROVE
     return f"{text}nothing was applied; {how_to_approve(plan, saying.owner.namespace)}"
 

@@ -238,7 +238,12 @@ def _apply_condition(given: BooksInput, runs: Runs) -> ConditionValue:
     previous = find(given.status.conditions, Type.APPLY_JOB_SUCCEEDED)
     if previous is not None and _pull_failure_stays(given, previous, runs):
         return ConditionValue.of(previous)
-    saying = Saying(given.owner, deleting=given.deleting, manual=given.manual)
+    saying = Saying(
+        given.owner,
+        deleting=given.deleting,
+        manual=given.manual,
+        ended=given.plans.ended,
+    )
     return apply_condition(runs, previous, saying)
 
 

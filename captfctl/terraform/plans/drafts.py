@@ -25,6 +25,11 @@ class Plans:
         """The one that may still be applied."""
         return live_plan(self.all)
 
+    @property
+    def ended(self) -> frozenset[str]:
+        """The names of those that came to an end."""
+        return frozenset(plan.metadata.name for plan in self.all if not plan.live)
+
     def named(self, name: str) -> TerraformPlan | None:
         """The plan of that name; None when there is none, or none any more."""
         return next((plan for plan in self.all if plan.metadata.name == name), None)
@@ -80,10 +85,13 @@ def drafts_of(runs: Runs, owner: Owner, plans: Plans, *, manual: bool) -> tuple[
 def draft(run: FinishedRun, owner: Owner, plans: Plans, *, manual: bool) -> Draft | None:
     """The plan that an unread run made; None when there is nothing to approve.
 
-    `manual`: the object's apply policy is `Manual`.
+    `manual`: the object's apply policy is `Manual`. A plan of the name that has ended is of a Job
+    whose name came up again, as after a move: nobody can approve it.
     """
     name, result = made_by(run, owner), run.result
     if run.bookkept or result is None or result.plan is None or not name:
+        return None
+    if name in plans.ended:
         return None
     reason = _reason(run, plans, manual=manual)
     if reason is None:
