@@ -439,12 +439,21 @@ def job_is_deleted_while_terraform_applies(story: Story) -> None:
         lambda: f"again: {story.explain()}",
         30,
     )
-    last = story.cluster().status.last_run
-    assert last is not None and last.error is not None
-    assert (last.job, last.error.kind) == (job.metadata.name, "interrupted")
+    # The pass that starts the next one writes the object after it.
+    eventually(
+        lambda: last_error(story) == (job.metadata.name, "interrupted"),
+        lambda: f"it tells: {story.explain()}",
+        30,
+    )
     story.wait_settled()
     assert story.state().resources == 2
     eventually(lambda: not kept_pods(story.door, story.namespace), "the pods are free", 20)
+
+
+def last_error(story: Story) -> tuple[str, str] | None:
+    """The Job that `status.lastRun` is about, and the kind of its error, if it has one."""
+    last = story.cluster().status.last_run
+    return (last.job, last.error.kind) if last is not None and last.error is not None else None
 
 
 def module_refuses_its_variables(story: Story) -> None:

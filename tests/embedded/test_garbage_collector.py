@@ -10,7 +10,7 @@ import pytest
 from captfctl.clock import SystemClock
 from captfctl.cluster.door import Door, Propagation, Watch, WatchEvent
 from captfctl.embedded.garbage_collector import GarbageCollector
-from captfctl.embedded.store import EmbeddedStore
+from captfctl.embedded.store import IN_PROCESS, EmbeddedStore
 from captfctl.embedded.store.door import EmbeddedDoor
 from captfctl.install.policy_parts import in_force
 from captfctl.model.crds import crds
@@ -146,7 +146,7 @@ def test_orphaning_sets_the_dependents_free_first(door: Door) -> None:
 def unheard() -> Iterator[Door]:
     """With a collector that has heard of no Secret since it started."""
     store = new_store()
-    door = NoNewsOfSecrets(store, None)
+    door = NoNewsOfSecrets(store, None, IN_PROCESS)
     with running(GarbageCollector(door, lambda: [CONFIG_MAPS, SECRETS], SystemClock())):
         yield store.door()
     store.close()
