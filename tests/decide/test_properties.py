@@ -101,7 +101,7 @@ def test_a_decision_is_consistent(inp):
     if decision.reason.backing_off:
         assert (decision.action, decision.requeue_after > 0) == (Action.NONE, True)
     if decision.waiting is not None:
-        assert not (inp.plan.approved if decision.plan else inp.plans)
+        assert not (inp.plan.approved if decision.plan else inp.plan)
 
 
 @given(snapshots)
