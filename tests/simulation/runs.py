@@ -33,16 +33,37 @@ def outputs_of(job: Job, made_for: str) -> Mapping[str, Any]:
     return {**OUTPUTS, "exports": {"region": made_for}}
 
 
+def inputs_hash_of(job: Job) -> str:
+    """The hash of what the Job applies, or of what the backup it restores was made of."""
+    return job.metadata.annotations.get(keys.INPUTS_HASH, "")
+
+
 @dataclass
 class Infrastructure:
     """What exists in the world outside, by state suffix: the region it was made for.
 
     `twice` are the applies that created what existed already: their state did not tell of it.
+    `inputs` is the hash of what was applied last, "" after half of an apply; `unlike` is what a
+    restored state tells otherwise, which only a drift check sees.
     """
 
     exists: dict[str, str] = field(default_factory=dict)
     destroyed: list[str] = field(default_factory=list)
     twice: list[str] = field(default_factory=list)
+    inputs: dict[str, str] = field(default_factory=dict)
+    unlike: set[str] = field(default_factory=set)
+
+    def applied(self, suffix: str, inputs: str) -> None:
+        """The state tells of what exists, made of these inputs."""
+        self.inputs[suffix] = inputs
+        self.unlike.discard(suffix)
+
+    def restored(self, suffix: str, inputs: str) -> None:
+        """The state tells of what was made of these inputs."""
+        if self.inputs.get(suffix, "") == inputs:
+            self.unlike.discard(suffix)
+        else:
+            self.unlike.add(suffix)
 
 
 @dataclass
@@ -64,6 +85,7 @@ class Runs:
         self.infrastructure = Infrastructure()
         self.planning = Planning(door, rng, self.infrastructure.exists)
         self.told: list[str] = []
+        self.pushed: Callable[[str], None] = lambda _: None
 
     def progress(self, *, faults: bool) -> None:
         for job in self._door.list(JOBS).items:
@@ -189,7 +211,12 @@ class Runs:
             effect = self.planning.effect(job, run.values)
             self.planning.carried_out(job, effect, whole=True)
             world.exists[suffix] = run.region
-        if op == "plan":
+            world.applied(suffix, inputs_hash_of(job))
+        if op == "restore":
+            self._fake.push_backup(job)
+            world.restored(suffix, inputs_hash_of(job))
+            self.pushed(suffix)
+        if op in ("plan", "restore"):
             return
         self._fake.write_state(job, outputs_of(job, world.exists.get(suffix, "")))
 
@@ -205,6 +232,7 @@ class Runs:
         """Where it worked once, something may be left that only a replacement mends."""
         suffix, exists = suffix_of(job), self.infrastructure.exists
         effect = self.planning.effect(job, run.values)
+        self.infrastructure.applied(suffix, "")
         if suffix not in exists:
             exists[suffix] = "half"
         elif not effect.empty:
@@ -217,7 +245,9 @@ class Runs:
         op, result = job.metadata.labels[keys.OP], {}
         if op == "plan":
             result = {"plan": self.planning.effect(job, run.values).result()}
-        if op == "drift" and self.planning.by_hand.get(suffix_of(job)):
+        suffix = suffix_of(job)
+        drifted = self.planning.by_hand.get(suffix) or suffix in self.infrastructure.unlike
+        if op == "drift" and drifted:
             result = {"drift": {"detected": True, "update": 1}}
         self._change(job, run)
         self._fake.lock(job, held=False)

@@ -40,6 +40,7 @@ from captfctl.settings import PassSettings
 from tests.simulation.caches import FOLLOWED, LaggingCache
 from tests.simulation.course import Broken, Course
 from tests.simulation.faulty import FaultyDoor, Killed
+from tests.simulation.restores import Restores
 from tests.simulation.runs import MISSING_IMAGE, Runs
 from tests.simulation.swaps import Swaps
 from tests.simulation.workers import OWN, Workers
@@ -56,6 +57,20 @@ from tests.support.prepared_store import prepared_store
 Key = tuple[str, str]
 
 QUIET_ROUNDS = 400
+LIKELY = {
+    "pass": 10.0,
+    "see": 6.0,
+    "run": 5.0,
+    "time": 4.0,
+    "person": 0.6,
+    "restart": 0.2,
+    "swap": 3.0,
+    "approve": 1.0,
+    "wish": 1.0,
+    "restore": 1.0,
+    "give up": 0.2,
+}
+"""How likely each thing is to happen next."""
 
 
 @dataclass
@@ -82,6 +97,8 @@ class Simulation(Course):
         self.door = self._store.door()
         self.runs = Runs(self.door, self.clock, self.rng)
         self.swaps = Swaps(self.door, self.rng)
+        self.restores = Restores(self.door, self.rng)
+        self.runs.pushed = self._pushed
         clusters = [(f"team-{n}", f"c-{n}") for n in range(objects)]
         self.kinds: dict[Key, Kind] = dict.fromkeys(clusters, CLUSTER)
         self.kinds |= {("team-0", "m-0"): MACHINE, ("team-0", "p-0"): MACHINE_POOL}
@@ -89,7 +106,7 @@ class Simulation(Course):
         self.deleted: set[Key] = set()
         self.applied: set[Key] = set()
         self._untold: set[Key] = set()
-        """Objects whose state was put back, and whose condition no pass has corrected yet."""
+        """Whose state was put back or restored, and whose condition no pass has corrected yet."""
         self._populate()
         self._own_writes = self.rng.random() < 0.5
         self.managers = [self._manager(f"manager-{n}") for n in range(managers)]
@@ -151,10 +168,7 @@ class Simulation(Course):
         super().run()
 
     def _step(self) -> None:
-        what = self.rng.choices(
-            ["pass", "see", "run", "time", "person", "restart", "swap", "approve", "wish"],
-            [10, 6, 5, 4, 0.6, 0.2, 3, 1, 1],
-        )[0]
+        what = self.rng.choices(list(LIKELY), list(LIKELY.values()))[0]
         if what == "pass":
             self._some_pass(self.rng.choice(self.managers))
         elif what == "see":
@@ -169,6 +183,10 @@ class Simulation(Course):
             self._approve(0.5)
         elif what == "wish":
             self._wish(self.rng.choice([key for key in self.keys if self.kinds[key] is CLUSTER]))
+        elif what == "restore":
+            self._restore(self.rng.choice(self.keys))
+        elif what == "give up":
+            self._give_up_restore(self.rng.choice(self.keys), failed=False)
         elif what == "swap":
             self._swap(self.rng.choice([key for key in self.keys if self.kinds[key] is CLUSTER]))
         else:
@@ -315,7 +333,7 @@ class Simulation(Course):
     def _swap(self, key: Key) -> None:
         """Somebody replaces the state, or puts it back, while nobody else does anything."""
         obj = self._object(key)
-        if obj is None:
+        if obj is None or keys.RESTORE_STATE in obj.metadata.annotations:
             return
         if self.rng.random() < 0.1:
             if self.swaps.put_back(obj):
@@ -331,11 +349,40 @@ class Simulation(Course):
         if obj is None or state is None or state.reason != "StateReplaced":
             self._untold.discard(key)
             return
+        if keys.RESTORE_STATE in obj.metadata.annotations or self._rather_restored(key):
+            return
         if self.swaps.put_back(obj):
             self._untold.add(key)
             self.tell(f"somebody: puts the state of {key[1]} back as told")
         elif key not in self._untold:
             raise Broken(f"{key[1]}: its own state is not believed: {state.message}")
+
+    def _rather_restored(self, key: Key) -> bool:
+        """Some restore the backup that the message names."""
+        return self.rng.random() < 0.5 and self._restore(key)
+
+    def _restore(self, key: Key) -> bool:
+        """Somebody asks for a restore; whether there is something to restore."""
+        obj = self._object(key)
+        if obj is None or key in self.deleted:
+            return False
+        serial = self.restores.ask(self.kinds[key], obj, cluster=f"c-{key[0][5:]}")
+        if serial:
+            self.tell(f"somebody: restores serial {serial} of {key[1]}")
+        return bool(serial)
+
+    def _pushed(self, suffix: str) -> None:
+        self.restores.pushed(suffix)
+        self.swaps.forget(suffix)
+        self._untold |= {key for key in self.keys if self._suffix(key) == suffix}
+
+    def _give_up_restore(self, key: Key, *, failed: bool) -> None:
+        """Somebody takes a request back."""
+        obj = self._object(key)
+        if obj is None or (failed and not self.restores.failed(obj)):
+            return
+        if serial := self.restores.take_back(self.kinds[key], obj):
+            self.tell(f"somebody: takes back the restore of serial {serial} of {key[1]}")
 
     def _vouch(self, key: Key) -> None:
         """Say that an apply created nothing, after having looked."""
@@ -435,6 +482,7 @@ class Simulation(Course):
         for key in self.keys:
             self._vouch(key)
             self._put_back(key)
+            self._give_up_restore(key, failed=True)
         self._approve(1)
         self._progress()
         for namespace in sorted(managed_namespaces(self.door)):  # as each manager does at times
@@ -475,8 +523,9 @@ class Simulation(Course):
             if found is None or found.status != "True":
                 left.append(f"{name}: {_shown(obj)}")
         left += self.runs.planning.unfinished(namespace, name)
+        left += self.restores.unfinished(obj)
         region = self._wanted(key, obj)
-        if exists.get(suffix) != region:
+        if exists.get(suffix) != region and suffix not in self.runs.infrastructure.unlike:
             left.append(f"{name}: {exists.get(suffix)} exists, {region} is wanted")
         if keys.BLOCK_MOVE in obj.metadata.annotations or obj.status.active_job is not None:
             left.append(f"{name}: a Job is still shown")

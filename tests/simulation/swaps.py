@@ -37,7 +37,8 @@ class Swaps:
             return ""
         state = _document(secret)
         seen = json.loads(obj.metadata.annotations.get(keys.LAST_STATE, "{}"))
-        known = seen.get("serial") == state["serial"] and not seen.get("run")
+        explained = seen.get("run") or seen.get("restore")
+        known = seen.get("serial") == state["serial"] and not explained
         if not known or not state["resources"]:
             return ""
         self._before[secret.metadata.name] = secret.data[keys.TFSTATE]
@@ -55,6 +56,10 @@ class Swaps:
             return False
         self._write(secret, before)
         return True
+
+    def forget(self, suffix: str) -> None:
+        """A backup was pushed over what was there."""
+        self._before.pop(names.state_secret(suffix), None)
 
     def _busy(self, obj: TerraformCluster) -> bool:
         if obj.status.active_job is not None or keys.BLOCK_MOVE in obj.metadata.annotations:
