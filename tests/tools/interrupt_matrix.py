@@ -189,6 +189,11 @@ class Site:
         info = json.loads((lease.metadata.annotations or {}).get(LOCK_INFO, "{}"))
         return info.get("ID") or holder, info.get("Who", "").rpartition("@")[2]
 
+    def remove_lock(self) -> None:
+        """As captfctl does where there is no state, which Terraform can neither initialize nor
+        unlock."""
+        self._door.delete(LEASES, f"lock-tfstate-default-{self._suffix}", "default")
+
     def processes(self) -> list[str]:
         """What still runs below the work directory."""
         found = []
@@ -256,6 +261,9 @@ def _round(site: Site, way: str, instant: float, family: Family, tally: Tally) -
     if holder and pod != POD:
         raise RoundError(f"the lock is held by {pod!r}, not by the dead pod")
     tally.lock["names the pod" if holder else "free"] += 1
+    if holder and site.state() is None:
+        site.remove_lock()
+        holder = ""
     again = site.start(*([f"--force-unlock={holder}"] if holder else []))
     if site.end_of(again) != 0:
         raise RoundError(f"the next apply failed: {site.result.read_text()}")
