@@ -247,15 +247,20 @@ def test_a_killed_runner_leaves_a_lock_that_names_its_dead_pod(shared_plane: Pla
     assert "Complete" in conditions(plane.door, "again"), plane.log(pod_of(plane, "again"))
 
 
+def applies(pid: int) -> bool:
+    """Whether it is Terraform that applies; other processes of the run may end meanwhile."""
+    home = Path(f"/proc/{pid}")
+    try:
+        words = (home / "cmdline").read_bytes().split(b"\0")
+        return b"apply" in words and (home / "comm").read_text().strip() == "terraform"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 def test_a_killed_terraform_is_a_failed_step_and_the_runner_says_so(shared_plane: Plane) -> None:
     plane = shared_plane
     name = applying(plane)
-    [terraform] = [
-        process
-        for process in plane.processes(name)
-        if b"apply" in Path(f"/proc/{process.pid}/cmdline").read_bytes().split(b"\0")
-        and Path(f"/proc/{process.pid}/comm").read_text().strip() == "terraform"
-    ]
+    [terraform] = [process for process in plane.processes(name) if applies(process.pid)]
     processes.send(terraform, signal.SIGKILL)
     plane.wait_phase(name, "Failed")
     result = json.loads(plane.terminated(name).message)
