@@ -12,6 +12,7 @@ ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
 CODE = ("captfctl", "runner", "tests", "benchmarks", "deploy", "examples", "completions")
 
+_ANYTHING = re.compile("")
 _HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
 _FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 _CITATION = re.compile(r"(?<![\w/.-])([a-z][a-z-]*\.md): ([A-Z][^;.()]*)")
@@ -62,11 +63,14 @@ def python_files() -> list[Path]:
     return sorted(file for folder in CODE for file in (ROOT / folder).rglob("*.py"))
 
 
-def remarks(file: Path) -> Iterator[Remark]:
-    """What the file says to its readers."""
+def remarks(file: Path, about: re.Pattern[str] = _ANYTHING) -> Iterator[Remark]:
+    """What the file says to its readers. Comments are left out where none of their lines is
+    `about` it: to find comments takes most of the time."""
     text = file.read_text()
     yield from _docstrings(file, text)
-    yield from _comments(file, text)
+    after_hash = (line.partition("#")[2] for line in text.splitlines())
+    if any(about.search(line) for line in after_hash if line):
+        yield from _comments(file, text)
 
 
 def _docstrings(file: Path, text: str) -> Iterator[Remark]:

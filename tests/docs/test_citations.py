@@ -25,7 +25,7 @@ _MAY_CITE = re.compile(
 @pytest.fixture(scope="module")
 def said() -> list[Remark]:
     files = [file for file in python_files() if _MAY_CITE.search(file.read_text())]
-    return [remark for file in files for remark in remarks(file)]
+    return [remark for file in files for remark in remarks(file, _MAY_CITE)]
 
 
 def test_every_citation_names_a_page_and_a_heading_of_it(said):
