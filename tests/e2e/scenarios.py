@@ -254,9 +254,13 @@ def changes_wait_for_an_approval(story: Story) -> None:
     story.set_variables(subnets=3)
     eventually(lambda: story.plans(PlanPhase.PENDING), lambda: f"a plan: {story.explain()}")
     (plan,) = story.plans()
-    said = story.condition("ApplyJobSucceeded")
-    assert said is not None
-    assert said.message.endswith(f"captfctl approve {plan.metadata.name} -n {story.namespace}")
+    command = f"captfctl approve {plan.metadata.name} -n {story.namespace}"
+
+    def told() -> bool:  # the object is written after its plan
+        said = story.condition("ApplyJobSucceeded")
+        return said is not None and said.message.endswith(command)
+
+    eventually(told, lambda: f"how to approve: {story.explain()}")
     assert len(story.jobs(Op.APPLY)) == 1
     user = story.site.kubectl("auth", "whoami", "-o", "jsonpath={.status.userInfo.username}")
     approval = json.dumps({"spec": {"approved": True, "approvedBy": user}})

@@ -36,7 +36,7 @@ from captfctl.model.resources import (
     SERVICE_ACCOUNTS,
     TERRAFORM_CLUSTERS,
 )
-from tests.e2e.scenarios import NAME, Story
+from tests.e2e.scenarios import NAME, Story, changes_wait_for_an_approval
 from tests.e2e.site import IMAGE, eventually
 from tests.kubernetes.audit import Request, requests
 from tests.kubernetes.faults import LEADER_LEASE
@@ -116,6 +116,10 @@ def story_of_everything(site) -> Story:
     eventually(lambda: applied(story, "2"), lambda: f"the second apply: {story.explain()}", 90)
     assert mirrored(story) == b"another"
 
+    story.site.kubectl("apply", "-f", "-", text=plans_of_before(story, 11))
+    pruned = ("infrastructure.cluster.x-k8s.io", "terraformplans", "delete")
+    eventually(lambda: pruned in used(site, MANAGER), lambda: story.explain(), 60)
+
     workers = Workers(story)
     template = machine_template("workers", signals="/nowhere")
     workers.apply(machine(state="terminated") + pool(most=2) + template)
@@ -161,6 +165,31 @@ metadata:
   annotations: {{{keys.LEASE_ACQUIRED_AT}: "{taken.isoformat()}"}}
 spec: {{holderIdentity: captf-c-{NAME}-apply-a1-000000, leaseDurationSeconds: 4500}}
 """
+
+
+def plans_of_before(story: Story, count: int) -> str:
+    """Plans that came to an end, as a move brings them along: one more than are kept."""
+    uid = story.cluster().metadata.uid
+    return "".join(
+        f"""---
+apiVersion: infrastructure.cluster.x-k8s.io/v1alpha1
+kind: TerraformPlan
+metadata:
+  name: {NAME}-{number:010}
+  namespace: {story.namespace}
+  labels: {{{keys.PLAN_PHASE}: Superseded}}
+  ownerReferences:
+    - {{apiVersion: infrastructure.cluster.x-k8s.io/v1alpha1, kind: TerraformCluster, name: {NAME},
+       uid: {uid}, controller: true}}
+spec:
+  targetRef: {{kind: TerraformCluster, name: {NAME}}}
+  planHash: "p2:{number:064}"
+  inputsHash: "h2:{number:064}"
+  reason: Manual
+  summary: {{create: 1, update: 0, replace: 0, delete: 0}}
+"""
+        for number in range(count)
+    )
 
 
 def lock_of_nobody(story: Story) -> str:
@@ -225,6 +254,7 @@ def scrape(site) -> None:
 
 
 def test_a_whole_life_needs_every_permission_of_the_manager_and_no_other(site, refused):
+    changes_wait_for_an_approval(Story(site, "asked"))
     story_of_everything(site)
     scrape(site)
 
