@@ -7,6 +7,7 @@ same from release to release. The command line prints it in that order and ends 
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import ClassVar
 
 
@@ -41,6 +42,19 @@ class CaptfError(Exception):
     def __str__(self) -> str:
         text = f"{self.where}: {self.what}" if self.where else self.what
         return f"{text}: {self.why}" if self.why else text
+
+
+class RefusedByRule(CaptfError):
+    """A check that a command makes before it writes did not pass: nothing was written.
+
+    `rule` is the check; its number stays the same from release to release.
+    """
+
+    code = "Refused"
+
+    def __init__(self, rule: IntEnum, what: str, *, why: str = "", do: str = "") -> None:
+        super().__init__(what, why=why, do=do)
+        self.rule = rule
 
 
 class InputError(CaptfError):

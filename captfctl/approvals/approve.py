@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from captfctl.approvals import checks
 from captfctl.approvals.evidence import Evidence, Request, Who, read
 from captfctl.approvals.refused import Refused, Rule
-from captfctl.cluster.door import Door
+from captfctl.cluster.door import Door, patch_as_read
 from captfctl.cluster.errors import ApiError, Conflict, Forbidden, Unavailable
 from captfctl.model.resources import TERRAFORM_PLANS
 
@@ -89,19 +89,10 @@ def _confirm(found: Evidence, request: Request, talk: Talk) -> None:
 def _write(door: Door, found: Evidence, patch: dict[str, Any]) -> None:
     """Raises `Conflict` when the plan is another version by now."""
     meta = found.plan.metadata
+    again = "run the same command again: it tells whether the plan is approved"
     try:
-        door.patch(
-            TERRAFORM_PLANS,
-            meta.name,
-            meta.namespace,
-            patch,
-            resource_version=meta.resource_version,
-        )
-    except Conflict:
-        raise
-    except Unavailable as problem:
-        if problem.outcome_unknown:
-            problem.do = "run the same command again: it tells whether the plan is approved"
+        patch_as_read(door, TERRAFORM_PLANS, meta, patch, again=again)
+    except (Conflict, Unavailable):
         raise
     except ApiError as refused:
         raise Refused(

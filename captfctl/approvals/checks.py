@@ -2,7 +2,7 @@
 (plans.md: Approving)."""
 
 from captfctl.approvals.evidence import Evidence, Request
-from captfctl.approvals.refused import Refused, Rule
+from captfctl.approvals.refused import Refused, Rule, malformed
 from captfctl.model import keys
 from captfctl.model.condition_types import Type
 from captfctl.model.conditions import find
@@ -42,12 +42,7 @@ def _check_form(found: Evidence) -> None:
             f"its plan hash does not begin with {wire.PLAN_HASH_PREFIX}: another release made it"
         )
     if problem:
-        raise Refused(
-            Rule.MALFORMED,
-            f"TerraformPlan {name} is malformed",
-            why=problem,
-            do="delete it: the manager makes another one if the change is still due",
-        )
+        raise malformed(name, problem)
 
 
 def _check_phase(found: Evidence) -> None:
@@ -83,7 +78,7 @@ def _check_target(found: Evidence) -> None:
             Rule.TARGET_GONE,
             f"TerraformPlan {plan.metadata.name} is not a plan of this {name}",
             why="it belongs to an earlier object of that name, or has no controller",
-            do=f"approve the object's own plan: --target {ref.kind.lower()}/{ref.name}",
+            do=f"approve the object's own plan: --target {ref.shown}",
         )
     if found.target.deleting:
         raise Refused(

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
-from captfctl.approvals.refused import Refused, Rule
+from captfctl.approvals.refused import Refused, Rule, malformed
 from captfctl.cluster.door import Door, find
 from captfctl.cluster.errors import ApiError, Forbidden
 from captfctl.errors import nearest
@@ -14,8 +13,7 @@ from captfctl.model import keys, names
 from captfctl.model.core import Review
 from captfctl.model.kinds import CLUSTER
 from captfctl.model.machine import TerraformMachinePool
-from captfctl.model.meta import ObjectMeta
-from captfctl.model.plan import TerraformPlan, live_plan, plans_of
+from captfctl.model.plan import TerraformPlan, age_and_name, live_plan, plans_of
 from captfctl.model.resource import Document, Resource
 from captfctl.model.resources import (
     JOBS,
@@ -120,12 +118,7 @@ class _Reader:
         try:
             return _decoded(document)
         except msgspec.ValidationError as problem:
-            raise Refused(
-                Rule.MALFORMED,
-                f"TerraformPlan {name} is malformed",
-                why=str(problem),
-                do="delete it: the manager makes another one if the change is still due",
-            ) from None
+            raise malformed(name, str(problem)) from None
 
     def _other(self, name: str) -> str:
         plans = list(self._every())
@@ -135,7 +128,7 @@ class _Reader:
         for plan in plans:
             ref = plan.spec.target_ref
             if ref.name == name:
-                return f"to approve the plan of an object, name it: --target {_shown(ref)}"
+                return f"to approve the plan of an object, name it: --target {ref.shown}"
         if plans:
             return f"list the plans: captfctl get terraformplans -n {self._namespace}"
         return "the namespace has no plans at all: name another one with -n"
@@ -185,7 +178,7 @@ class _Reader:
             return plans_of(every, kind, name, uid)
         owners = {controller.uid for p in every if (controller := p.metadata.controller)}
         found = [plans_of(every, kind, name, uid) for uid in owners]
-        return max(filter(None, found), key=_newest, default=[])
+        return max(filter(None, found), key=lambda plans: age_and_name(plans[0]), default=[])
 
     def _every(self, target: str = "") -> Iterator[TerraformPlan]:
         """Those of the targets of that name; empty: of all. One that is malformed does not stand in
@@ -222,12 +215,3 @@ def _uid(plan: TerraformPlan, target: TerraformCluster | TerraformMachinePool | 
         return target.metadata.uid
     controller = plan.metadata.controller
     return controller.uid if controller else ""
-
-
-def _newest(plans: list[TerraformPlan]) -> tuple[float, str]:
-    meta: ObjectMeta = plans[0].metadata
-    return meta.creation_timestamp.timestamp() if meta.creation_timestamp else 0.0, meta.name
-
-
-def _shown(ref: Any) -> str:
-    return f"{ref.kind.lower()}/{ref.name}"

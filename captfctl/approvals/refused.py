@@ -2,7 +2,7 @@
 
 from enum import IntEnum
 
-from captfctl.errors import CaptfError
+from captfctl.errors import RefusedByRule
 
 
 class Rule(IntEnum):
@@ -24,11 +24,15 @@ class Rule(IntEnum):
     NOT_WRITTEN = 15
 
 
-class Refused(CaptfError):
+class Refused(RefusedByRule):
     """The plan is not approved, and nothing was written."""
 
-    code = "Refused"
 
-    def __init__(self, rule: Rule, what: str, *, why: str = "", do: str = "") -> None:
-        super().__init__(what, why=why, do=do)
-        self.rule = rule
+def malformed(name: str, why: str) -> Refused:
+    """The plan of that name is not one that the manager makes."""
+    return Refused(
+        Rule.MALFORMED,
+        f"TerraformPlan {name} is malformed",
+        why=why,
+        do="delete it: the manager makes another one if the change is still due",
+    )

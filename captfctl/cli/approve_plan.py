@@ -11,8 +11,8 @@ from captfctl.approvals.checks import warnings
 from captfctl.approvals.evidence import own_user
 from captfctl.cli.confirm import answer_to, has_terminal
 from captfctl.cli.connect import cluster_door, running_here
-from captfctl.cli.options import data_dir
-from captfctl.cli.output import Document, escaped, kubectl_patch
+from captfctl.cli.options import check_files_alone, data_dir
+from captfctl.cli.output import Document, escaped, kubectl_patch, refusal_document
 from captfctl.cli.plan_text import document_of, print_plan
 from captfctl.cli.targets import OURS, named
 from captfctl.clock import Clock, SystemClock
@@ -45,10 +45,7 @@ def approve_plan(
     request, clock = _request(asked), SystemClock()
     screen = _Screen(clock, as_json=as_json)
     if asked.files:
-        if data is not None or kubeconfig is not None:
-            raise InputError(
-                "-f reads files only", do="leave out -f, or both --data and --kubeconfig"
-            )
+        check_files_alone(data, kubeconfig)
         if not asked.by:
             raise InputError("--by is missing", do="say who would approve: --by USER")
         _in_files(asked.files, request, screen, clock)
@@ -69,11 +66,9 @@ def _local_user() -> Who:
 
 def _in_files(files: list[str], request: Request, screen: "_Screen", clock: Clock) -> None:
     """A plan of files is checked as one of a cluster; whoever is named would approve it."""
-    from captfctl.cli.described_input import known_kinds, read_objects
+    from captfctl.cli.described_input import door_of_files
 
-    store = known_kinds(clock)
-    read_objects(files, store)
-    _approve(store.door(), request, Who(request.by), screen)
+    _approve(door_of_files(files, clock), request, Who(request.by), screen)
 
 
 def _approve(door: Door, request: Request, who: Who, screen: "_Screen") -> None:
@@ -119,8 +114,7 @@ class _Screen:
     def refuse(self, refused: Refused) -> None:
         """Only for programs: a person is told as of any error."""
         if self._as_json:
-            refusal = {"number": int(refused.rule), "text": str(refused)}
-            self._print_document(self._found, {"result": "refused", "refusal": refusal})
+            self._print_document(self._found, refusal_document(refused))
 
     def _print(self, found: Evidence, file: TextIO) -> None:
         print_plan(found, warnings(found), self._clock.now(), file)

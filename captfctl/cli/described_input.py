@@ -3,6 +3,7 @@
 import sys
 
 from captfctl.clock import Clock
+from captfctl.cluster.door import Door
 from captfctl.embedded.capi import capi_crds, capi_policies
 from captfctl.embedded.described import DescribedSet, load, scratch_store
 from captfctl.embedded.store import EmbeddedStore
@@ -26,3 +27,10 @@ def read_objects(files: list[str], store: EmbeddedStore) -> DescribedSet:
     for warning in described.warnings:
         sys.stderr.write(f"Warning: {warning}\n")
     return described
+
+
+def door_of_files(files: list[str], clock: Clock) -> Door:
+    """The objects in the files, as those of a cluster. Raises `BadInput`."""
+    store = known_kinds(clock)
+    read_objects(files, store)
+    return store.door()

@@ -81,6 +81,12 @@ def data_dir(given: Path | None) -> Path:
     return (Path(base) if base else Path.home() / ".local" / "state") / "captfctl" / "local"
 
 
+def check_files_alone(data: Path | None, kubeconfig: Path | None) -> None:
+    """Raises `InputError` when -f, which reads files only, is given with a control plane."""
+    if data is not None or kubeconfig is not None:
+        raise InputError("-f reads files only", do="leave out -f, or both --data and --kubeconfig")
+
+
 def duration(text: str, flag: str) -> timedelta:
     """The Go duration given for `flag`. Raises `InputError` naming the flag."""
     from captfctl.model.durations import parse_duration

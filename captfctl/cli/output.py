@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from captfctl.errors import RefusedByRule
+
 Document = dict[str, Any]
 
 
@@ -36,6 +38,12 @@ def escaped(text: str, keep: str = "") -> str:
 def resource_count(count: int) -> str:
     """So many resources, in words."""
     return f"{count} resource{'s' * (count != 1)}"
+
+
+def refusal_document(refused: RefusedByRule) -> Document:
+    """A refusal, for programs."""
+    refusal = {"number": int(refused.rule), "text": str(refused)}
+    return {"result": "refused", "refusal": refusal}
 
 
 class TextFormat(StrEnum):

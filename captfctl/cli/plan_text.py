@@ -78,7 +78,7 @@ def _facts(plan: TerraformPlan, now: datetime) -> Iterator[tuple[str, Text]]:
     made = f", made {human_duration(now - created)} ago" if created else ""
     yield "Plan", Text(escaped(meta.name), style="bold")
     yield "Namespace", Text(escaped(meta.namespace))
-    yield "Target", Text(escaped(f"{spec.target_ref.kind.lower()}/{spec.target_ref.name}"))
+    yield "Target", Text(escaped(spec.target_ref.shown))
     yield "Reason", Text(f"{spec.reason}: {_BECAUSE[spec.reason]}")
     yield "Phase", Text(f"{plan.phase}{made}")
     yield "Inputs", Text(escaped(spec.inputs_hash))

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from captfctl.cli.confirm import answer_to, has_terminal
 from captfctl.cli.connect import cluster_door
-from captfctl.cli.options import data_dir
-from captfctl.cli.output import Document, escaped, kubectl_patch
+from captfctl.cli.options import check_files_alone, data_dir
+from captfctl.cli.output import Document, escaped, kubectl_patch, refusal_document
 from captfctl.cli.restore_text import (
     document_of,
     list_document,
@@ -74,13 +74,10 @@ def _door(asked: Asked, data: Path | None, kubeconfig: Path | None, clock: Clock
         with cluster_door(kubeconfig, data_dir(data), clock) as door:
             yield door
         return
-    if data is not None or kubeconfig is not None:
-        raise InputError("-f reads files only", do="leave out -f, or both --data and --kubeconfig")
-    from captfctl.cli.described_input import known_kinds, read_objects
+    check_files_alone(data, kubeconfig)
+    from captfctl.cli.described_input import door_of_files
 
-    store = known_kinds(clock)
-    read_objects(asked.files, store)
-    yield store.door()
+    yield door_of_files(asked.files, clock)
 
 
 def _wish(asked: Asked) -> Wish:
@@ -153,8 +150,7 @@ class _Screen:
     def refuse(self, refused: Refused) -> None:
         """Only for programs: a person is told as of any error."""
         if self._as_json:
-            refusal = {"number": int(refused.rule), "text": str(refused)}
-            self._print({"result": "refused", "refusal": refusal})
+            self._print(refusal_document(refused))
 
     def _print(self, document: Document) -> None:
         target = self._target

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Generic, Protocol, TypeVar
 
-from captfctl.cluster.errors import NotFound
-from captfctl.model.meta import ApiObject
-from captfctl.model.resource import Resource
+from captfctl.cluster.errors import NotFound, Unavailable
+from captfctl.model.meta import ApiObject, ObjectMeta
+from captfctl.model.resource import Document, Resource
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -167,6 +167,29 @@ def find(door: Door, resource: Resource[T], namespace: str, name: str) -> T | No
         return door.get(resource, name, namespace)
     except NotFound:
         return None
+
+
+def patch_as_read(
+    door: Door,
+    resource: Resource[Any],
+    meta: ObjectMeta,
+    patch: Document,
+    *,
+    again: str,
+) -> None:
+    """Merge onto the version that was read, for a person. Raises `Conflict` when the object is
+    another one, and every other error of the door.
+
+    `again` is what to do when it is not known whether the write took place.
+    """
+    try:
+        door.patch(
+            resource, meta.name, meta.namespace, patch, resource_version=meta.resource_version
+        )
+    except Unavailable as problem:
+        if problem.outcome_unknown:
+            problem.do = again
+        raise
 
 
 def delete_as_read(door: Door, resource: Resource[A], obj: A) -> None:

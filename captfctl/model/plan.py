@@ -65,6 +65,11 @@ class PlanTarget(Part):
     kind: Annotated[str, rule(enum=list(TARGET_KINDS))]
     name: Name
 
+    @property
+    def shown(self) -> str:
+        """As commands name it: `terraformcluster/web`."""
+        return f"{self.kind.lower()}/{self.name}"
+
 
 class PlanSummary(Part):
     """What the plan would do, without any value of it."""
@@ -234,10 +239,11 @@ class TerraformPlan(ApiObject, kw_only=True):
 def plans_of(plans: Iterable[TerraformPlan], kind: str, name: str, uid: str) -> list[TerraformPlan]:
     """The plans of one object among those of its namespace, newest first."""
     own = [plan for plan in plans if plan.is_for(kind, name, uid) and plan.reason_fits]
-    return sorted(own, key=_age_and_name, reverse=True)
+    return sorted(own, key=age_and_name, reverse=True)
 
 
-def _age_and_name(plan: TerraformPlan) -> tuple[float, str]:
+def age_and_name(plan: TerraformPlan) -> tuple[float, str]:
+    """What plans are ordered by: when they were created, then their names."""
     created = plan.metadata.creation_timestamp
     return created.timestamp() if created else 0.0, plan.metadata.name
 

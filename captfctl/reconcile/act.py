@@ -12,7 +12,7 @@ from captfctl.decide.duration import to_seconds
 from captfctl.model import names
 from captfctl.model.conditions import FALSE, ConditionValue, Type
 from captfctl.model.events import EventReason
-from captfctl.model.meta import Condition, whole_seconds
+from captfctl.model.meta import whole_seconds
 from captfctl.model.ops import Op
 from captfctl.model.reasons import (
     ApplyJobSucceeded,
@@ -193,7 +193,7 @@ def _lock(p: Pass, known: Known, op: Op) -> Obstacle | None:
 
 def _slot(p: Pass, rendered: Rendered) -> Obstacle | None:
     run = rendered.run.run
-    before = _before(p, CONDITION_OF[rendered.run.op])
+    before = p.condition_before(CONDITION_OF[rendered.run.op])
     waited = before is not None and before.reason == WaitReason.JOB_SLOT
     since = before.last_transition_time if before is not None and waited else p.now
     wait = p.env.slots.take(run, p.config.max_active_jobs, since or p.now)
@@ -206,15 +206,10 @@ def _slot(p: Pass, rendered: Rendered) -> Obstacle | None:
 
 def _waiting(p: Pass, op: Op, wait: Wait, requeue: timedelta) -> Obstacle:
     kind = CONDITION_OF[op]
-    old = _before(p, kind)
+    old = p.condition_before(kind)
     if old is None or old.reason != wait.reason:
         p.env.metrics.lease_wait(p.kind, wait.reason.metric)
     return Obstacle(requeue, kind, wait.reason.says(wait.message))
-
-
-def _before(p: Pass, kind: Type) -> Condition | None:
-    """The condition as the pass found it."""
-    return next((c for c in p.before if c.type == kind), None)
 
 
 def _render(p: Pass, decided: Decided, op: Op) -> Rendered | Obstacle:

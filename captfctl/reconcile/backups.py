@@ -17,7 +17,7 @@ from captfctl.terraform.state.backup_store import (
     take_backup,
     unmark_replaced,
 )
-from captfctl.terraform.state.backups import BackupSet, parse_serial, read_backups
+from captfctl.terraform.state.backups import BackupSet, read_backups, requested_serial
 from captfctl.terraform.state.reader import State
 
 _SHOWN = 16
@@ -56,7 +56,7 @@ def _take(
     """All sets, with the one of this state."""
     known = backup_of(backups, state)
     if known is not None:
-        if known.replaced and known.serial != _asked_serial(p):
+        if known.replaced and known.serial != requested_serial(p.obj.metadata):
             unmark_replaced(p.env.door, known)
         return backups
     moment = Moment(now=p.now, job=books.finished[0].name if books.finished else "")
@@ -76,7 +76,7 @@ def _take(
 def _prune(p: Pass, state: State, backups: Sequence[BackupSet]) -> list[BackupSet]:
     """Delete what is not kept; the sets that are left. An error leaves the rest to the next one."""
     left = list(backups)
-    pending = _asked_serial(p)
+    pending = requested_serial(p.obj.metadata)
     keep = p.env.settings.state_backups
     for backup in surplus(backups, state, keep=keep, pending=pending):
         try:
@@ -87,10 +87,6 @@ def _prune(p: Pass, state: State, backups: Sequence[BackupSet]) -> list[BackupSe
         left.remove(backup)
         p.env.metrics.state_backup(p.kind, "pruned")
     return left
-
-
-def _asked_serial(p: Pass) -> int | None:
-    return parse_serial(p.obj.metadata.annotations.get(keys.RESTORE_STATE, ""))
 
 
 def show(p: Pass, backups: Sequence[BackupSet]) -> None:

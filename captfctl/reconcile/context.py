@@ -8,6 +8,7 @@ from captfctl.cluster.door import find
 from captfctl.cluster.errors import Conflict, NotFound
 from captfctl.model import keys
 from captfctl.model.conditions import Conditions, ConditionValue, Type
+from captfctl.model.conditions import find as find_condition
 from captfctl.model.events import Note
 from captfctl.model.meta import Condition
 from captfctl.model.owner import Owner
@@ -103,6 +104,10 @@ class Pass:
     def set(self, kind: Type, value: ConditionValue) -> None:
         """Set a condition of the object."""
         self.conditions.set(kind, value.status, value.reason, value.message)
+
+    def condition_before(self, kind: Type) -> Condition | None:
+        """The condition as the pass found it."""
+        return find_condition(self.before, kind)
 
     def has_finalizer(self) -> bool:
         """Whether our finalizer holds the object."""

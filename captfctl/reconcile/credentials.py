@@ -120,7 +120,7 @@ def missing(p: Pass) -> Condition | None:
 
 
 def _count_denial(p: Pass, verdict: identities.Verdict) -> None:
-    old = next((c for c in p.before if c.type == Type.IDENTITY_ALLOWED), None)
+    old = p.condition_before(Type.IDENTITY_ALLOWED)
     if verdict.reason.metric and (old is None or old.reason != verdict.reason):
         p.env.metrics.identity_denied(verdict.reason.metric)
 

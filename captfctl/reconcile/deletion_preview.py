@@ -11,20 +11,25 @@ from captfctl.install.deletion_protection import how_to_unprotect
 from captfctl.model import keys, names
 from captfctl.model.capi import Cluster, Machine, MachinePool
 from captfctl.model.core import Secret
-from captfctl.model.kinds import CLUSTER, INFRASTRUCTURE, KINDS, MACHINE, MACHINE_POOL, Kind
+from captfctl.model.kinds import INFRASTRUCTURE, KINDS, Kind
 from captfctl.model.owner import Owner
 from captfctl.model.resource import Resource
-from captfctl.model.resources import CAPI, CLUSTERS, MACHINE_POOLS, MACHINES, SECRETS
+from captfctl.model.resources import CAPI, CLUSTERS, MACHINE_POOLS, MACHINES, OWNERS, SECRETS
 from captfctl.model.terraform import DeletionPolicy, TerraformObject
 from captfctl.reconcile.cache import DoorCache
 from captfctl.reconcile.held import held_by_state
 from captfctl.reconcile.kinds import RULES, owner_of, paused_by
 from captfctl.terraform.contract.effective import Config, Flags
-from captfctl.terraform.state.contents import Contents, addresses_in, contents_of, read_contents
-from captfctl.terraform.state.lock import LockHolder, read_lock
+from captfctl.terraform.state.contents import (
+    Contents,
+    contents_of,
+    kept_addresses,
+    read_contents,
+)
+from captfctl.terraform.state.lock import read_lock
 from captfctl.terraform.state.reader import StateProblem, Unreadable
 from captfctl.terraform.state.records import read_records
-from captfctl.terraform.state.unsaved import KeptState, find_kept, kept_chunks, read_kept
+from captfctl.terraform.state.unsaved import KeptState, find_kept
 
 T = TypeVar("T")
 
@@ -94,7 +99,7 @@ def _with_owner(
     kind = next((kind for kind in KINDS.values() if kind.owner == resource.kind), None)
     if kind is None:
         return
-    owner = cache.own(_OWNERS[kind.name], *key)
+    owner = cache.own(OWNERS[kind.name], *key)
     if owner is None:
         return
     ref = owner.infrastructure
@@ -122,17 +127,10 @@ def _workers(door: Door, cache: "_Remembering", cluster: Cluster) -> Iterator[Pr
         found = door.list(RULES[kind.name].resource, namespace, labels=labels).items
         if not found:
             continue
-        cache.read_all(_OWNERS[kind.name], namespace)
+        cache.read_all(OWNERS[kind.name], namespace)
         stored = stored or _Stored.read(door, namespace, labels)
         for obj in sorted(found, key=lambda obj: str(obj.metadata.name)):
             yield _preview(door, cache, kind, obj, stored, with_owner=True)
-
-
-_OWNERS: dict[str, Resource[Any]] = {
-    CLUSTER.name: CLUSTERS,
-    MACHINE.name: MACHINES,
-    MACHINE_POOL.name: MACHINE_POOLS,
-}
 
 
 class _Remembering(DoorCache):
@@ -223,7 +221,7 @@ def _judged(
     held = held_by_state(door, obj, owner, found, kept)
     told = found.message if isinstance(found, Unreadable) else ""
     if kept is not None:
-        resources = _kept_resources(door, owner, kept)
+        resources = kept_addresses(door, owner, kept)
         told = f"Job {kept.job} could not store its state, which is kept and stored first: {kept}"
     elif not held and _has_nothing(found):
         told = _not_all_is_known(door, obj, owner)
@@ -246,11 +244,6 @@ def _has_nothing(found: Contents | Unreadable) -> bool:
     return found.problem is StateProblem.NO_STATE
 
 
-def _kept_resources(door: Door, owner: Owner, kept: KeptState) -> tuple[str, ...] | None:
-    found = read_kept(kept, kept_chunks(door, owner, kept))
-    return None if isinstance(found, Unreadable) else addresses_in(found[1].text)
-
-
 def _not_all_is_known(door: Door, obj: TerraformObject, owner: Owner) -> str:
     """Why there may be something to destroy though no state tells of it; empty when there is not
     (deletion.md: Nothing to destroy)."""
@@ -261,7 +254,7 @@ def _not_all_is_known(door: Door, obj: TerraformObject, owner: Owner) -> str:
     if interrupted:
         return f"the apply Job {interrupted} ended without telling what it created"
     lock = read_lock(door, owner)
-    if lock.holder in (LockHolder.ALIVE, LockHolder.FOREIGN):
+    if lock.in_use:
         return f"{lock.who or 'somebody'} holds the lock of the state and may create more"
     return ""
 

@@ -138,7 +138,7 @@ def _withdrawn(p: Pass, known: Known) -> bool:
         return False
     if known.decision is not None:
         return known.decision.applies_nothing
-    before = next((c for c in p.before if c.type == Type.APPLY_JOB_SUCCEEDED), None)
+    before = p.condition_before(Type.APPLY_JOB_SUCCEEDED)
     if before is None or not run.bookkept:
         return False
     return before.status == TRUE and not names_job(before.message, run.name)

@@ -6,7 +6,6 @@ from dataclasses import replace
 from captfctl.decide import PlanView
 from captfctl.model import keys
 from captfctl.model.conditions import ConditionValue, Type
-from captfctl.model.conditions import find as condition_of
 from captfctl.model.ops import Op
 from captfctl.model.plan import PlanPhase, PlanReason, TerraformPlan, plans_of
 from captfctl.model.reasons import ApplyJobSucceeded
@@ -249,7 +248,7 @@ def _change(p: Pass, known: Known, plan: TerraformPlan) -> tuple[str, str] | Non
 
 def _said_before(p: Pass, known: Known, plan: TerraformPlan) -> ConditionValue | None:
     """Where a pass decides nothing, as while a drift check runs, the wait goes on."""
-    before = condition_of(p.before, Type.APPLY_JOB_SUCCEEDED)
+    before = p.condition_before(Type.APPLY_JOB_SUCCEEDED)
     if before is None or before.reason not in _WAITS:
         return None
     if plan.spec.reason is PlanReason.MANUAL and not p.config.manual_apply:

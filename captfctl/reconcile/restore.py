@@ -18,12 +18,11 @@ from captfctl.terraform.state.backups import (
     BackupSet,
     Damage,
     newest_complete,
-    parse_serial,
     read_backup,
     read_backups,
+    requested_serial,
+    serials_of,
 )
-
-_LISTED = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,7 @@ def consume(p: Pass, books: Bookkeeping) -> None:
     restored = books.restored
     if restored is None:
         return
-    if restored.ok and _asked_serial(p) == restored.serial:
+    if restored.ok and requested_serial(p.obj.metadata) == restored.serial:
         try:
             p.write_now(_take_away)
         except Conflict as problem:
@@ -60,16 +59,13 @@ def is_asked_for(p: Pass) -> bool:
 
 def outdated(p: Pass, job: Job) -> str:
     """Why a restore that has not begun should not any more; empty when it should."""
-    asked = job.metadata.annotations.get(keys.RESTORE_SERIAL) == str(_asked_serial(p))
+    serial = requested_serial(p.obj.metadata)
+    asked = job.metadata.annotations.get(keys.RESTORE_SERIAL) == str(serial)
     return "" if asked else "its restore is not asked for any more"
 
 
 def _take_away(obj: TerraformObject) -> None:
     obj.metadata.annotations.pop(keys.RESTORE_STATE, None)
-
-
-def _asked_serial(p: Pass) -> int | None:
-    return parse_serial(p.obj.metadata.annotations.get(keys.RESTORE_STATE, ""))
 
 
 def requested(p: Pass, books: Bookkeeping) -> Request:
@@ -80,7 +76,7 @@ def requested(p: Pass, books: Bookkeeping) -> Request:
         if books.restored is None:
             forget_request(p)
         return Request()
-    serial = _asked_serial(p)
+    serial = requested_serial(p.obj.metadata)
     _remember_failure(p, serial)
     if serial == p.obj.status.last_restored_serial and not _succeeded(p):
         return Request()
@@ -133,7 +129,7 @@ def _drop_earlier(p: Pass) -> None:
 
 def _refuse(p: Pass, why: str) -> Request:
     text = f"{why}; nothing is restored"
-    before = next((c for c in p.before if c.type == Type.RESTORE_JOB_SUCCEEDED), None)
+    before = p.condition_before(Type.RESTORE_JOB_SUCCEEDED)
     if before is None or before.message != text:
         p.env.metrics.state_restore(p.kind, "not_found")
     p.conditions.set_reason(RestoreJobSucceeded.RESTORE_BACKUP_NOT_FOUND, text)
@@ -146,6 +142,6 @@ def _missing(found: tuple[BackupSet, ...], serial: int) -> str:
         text = f"backup {broken.name} of serial {serial} is not complete: {broken.defect}"
     else:
         text = f"there is no backup of serial {serial}"
-    there = list(dict.fromkeys(str(one.serial) for one in found if one.complete))
-    listed = f"serials {', '.join(there[:_LISTED])}" if there else "no serial at all"
+    there = serials_of(one for one in found if one.complete)
+    listed = f"serials {there}" if there else "no serial at all"
     return f"{text}; there are complete backups of {listed}"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 
-from captfctl.cluster.door import Door
+from captfctl.cluster.door import Door, patch_as_read
 from captfctl.cluster.errors import ApiError, Conflict, NotFound, Unavailable
 from captfctl.model.kinds import Kind
 from captfctl.reconcile.kinds import RULES
@@ -52,7 +52,6 @@ class Outcome:
     result: Result
     serial: str
     patch: dict[str, Any]
-    proposal: Proposal | None = None
     job: str = ""
 
 
@@ -82,14 +81,14 @@ def ask(place: Place, wish: Wish, talk: Talk, *, yes: bool, dry_run: bool) -> Ou
     talk.show(now, found)
     serial, patch = str(found.loaded.backup.serial), found.patch
     if dry_run:
-        return Outcome(result=Result.DRY_RUN, serial=serial, patch=patch, proposal=found)
+        return Outcome(result=Result.DRY_RUN, serial=serial, patch=patch)
     if not yes:
         _confirm(now, talk)
     try:
         _write(place, now, patch)
     except Conflict:
         return _once_more(place, wish, found)
-    return Outcome(result=Result.REQUESTED, serial=serial, patch=patch, proposal=found)
+    return Outcome(result=Result.REQUESTED, serial=serial, patch=patch)
 
 
 def _already(found: AlreadyRequested) -> Outcome:
@@ -119,7 +118,7 @@ def _once_more(place: Place, wish: Wish, before: Proposal) -> Outcome:
     try:
         if found.loaded == before.loaded and found.forgets == before.forgets:
             _write(place, now, patch)
-            return Outcome(result=Result.REQUESTED, serial=serial, patch=patch, proposal=found)
+            return Outcome(result=Result.REQUESTED, serial=serial, patch=patch)
     except Conflict:
         pass
     raise _changed_meanwhile(place)
@@ -154,19 +153,11 @@ def _changed_meanwhile(place: Place) -> Refused:
 def _write(place: Place, now: Situation, patch: dict[str, Any]) -> None:
     """Raises `Conflict` when the object is another version by now."""
     meta = now.obj.metadata
+    resource = RULES[place.kind.name].resource.metadata_only()
+    again = "run the same command again: it tells whether the restore is asked for"
     try:
-        place.door.patch(
-            RULES[place.kind.name].resource.metadata_only(),
-            meta.name,
-            meta.namespace,
-            patch,
-            resource_version=meta.resource_version,
-        )
-    except Conflict:
-        raise
-    except Unavailable as problem:
-        if problem.outcome_unknown:
-            problem.do = "run the same command again: it tells whether the restore is asked for"
+        patch_as_read(place.door, resource, meta, patch, again=again)
+    except (Conflict, Unavailable):
         raise
     except ApiError as refused:
         text = f"the server refuses the change of {place.kind.name} {meta.name}"

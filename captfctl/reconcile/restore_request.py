@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from captfctl.cluster.door import Door
-from captfctl.errors import CaptfError
+from captfctl.errors import RefusedByRule
 from captfctl.model import keys
 from captfctl.model.conditions import FALSE, Type, find
 from captfctl.model.kinds import Kind
@@ -31,10 +31,10 @@ from captfctl.terraform.state.backups import (
     read_backup,
     read_backups,
 )
-from captfctl.terraform.state.contents import Contents, addresses_in, read_contents
+from captfctl.terraform.state.contents import Contents, addresses_in, kept_addresses, read_contents
 from captfctl.terraform.state.lock import LockHolder, StateLock, read_lock
 from captfctl.terraform.state.reader import StateProblem, Unreadable
-from captfctl.terraform.state.unsaved import KeptState, find_kept, kept_chunks, read_kept
+from captfctl.terraform.state.unsaved import KeptState, find_kept
 
 _SHOWN = 64
 
@@ -67,14 +67,8 @@ class Rule(IntEnum):
     NOT_WRITTEN = 14
 
 
-class Refused(CaptfError):
+class Refused(RefusedByRule):
     """The restore is not asked for, and nothing was written."""
-
-    code = "Refused"
-
-    def __init__(self, rule: Rule, what: str, *, why: str = "", do: str = "") -> None:
-        super().__init__(what, why=why, do=do)
-        self.rule = rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,10 +145,8 @@ class Situation:
         live = None if isinstance(self.live, Unreadable) else self.live.addresses
         if self.kept is None:
             return live
-        found = read_kept(self.kept, kept_chunks(self._door, self.owner, self.kept))
-        if isinstance(found, Unreadable):
-            return live
-        return tuple(dict.fromkeys((*(live or ()), *addresses_in(found[1].text))))
+        kept = kept_addresses(self._door, self.owner, self.kept)
+        return live if kept is None else tuple(dict.fromkeys((*(live or ()), *kept)))
 
     @cached_property
     def lock(self) -> StateLock:

@@ -14,7 +14,6 @@ from captfctl.reconcile.finish import first_apply_unfinished, last_apply_failed
 from captfctl.reconcile.known import Known, StateView
 from captfctl.reconcile.state_step import pending
 from captfctl.terraform.job.policy import failed_limit
-from captfctl.terraform.state.lock import LockHolder
 
 _OFF = timedelta(0)
 
@@ -73,7 +72,7 @@ def _all_is_known(known: Known) -> bool:
     """Whether the state tells of everything: no apply is unconfirmed, none left a state that is not
     stored, and no one works on it."""
     lock = known.books.lock
-    at_work = lock is not None and lock.holder in (LockHolder.ALIVE, LockHolder.FOREIGN)
+    at_work = lock is not None and lock.in_use
     return not (known.records.marks.interrupted_apply or known.books.unsaved or at_work)
 
 

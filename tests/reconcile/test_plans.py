@@ -13,6 +13,7 @@ from captfctl.model.owner import Owner
 from captfctl.model.plan import PlanPhase, PlanReason, TerraformPlan, TerraformPlanStatus
 from captfctl.model.resources import JOBS, TERRAFORM_PLANS
 from captfctl.model.terraform import ApplyPolicy, ClusterDrift, DriftAction
+from captfctl.reconcile.cache import DoorCache
 from runner import wire
 from tests.support.cluster_world import NAME, NAMESPACE, World, annotated
 from tests.support.faults import failing
@@ -658,7 +659,7 @@ def test_a_plan_that_the_cache_does_not_show_yet_is_read_live(manual: World):
     """Else the pass would plan again, and take the place of what is being approved."""
     plan = plan_it(manual)
 
-    class Behind(type(manual.cache)):  # type: ignore[misc]
+    class Behind(DoorCache):
         def plans(self, owner: Owner) -> list[TerraformPlan]:
             return []
 
@@ -679,7 +680,7 @@ def test_an_approval_is_confirmed_before_its_plan_is_applied(manual: World):
     seen = live(manual)
     assert seen.status.phase == "Approved"
 
-    class Behind(type(manual.cache)):  # type: ignore[misc]
+    class Behind(DoorCache):
         def plans(self, owner: Owner) -> list[TerraformPlan]:
             return [TERRAFORM_PLANS.copy(seen)]
 
@@ -694,7 +695,7 @@ def test_an_outdated_object_ends_no_plan(manual: World):
     before = manual.obj
     plan_it(manual)
 
-    class Behind(type(manual.cache)):  # type: ignore[misc]
+    class Behind(DoorCache):
         def own(self, resource: Any, namespace: str, name: str) -> Any:
             return resource.copy(before)
 

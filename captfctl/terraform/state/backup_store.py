@@ -12,7 +12,7 @@ from captfctl.model.meta import ObjectMeta, seconds_stamp
 from captfctl.model.owner import Owner
 from captfctl.model.resources import SECRETS
 from captfctl.terraform.state.backups import BackupSet, backup_sets, read_backups
-from captfctl.terraform.state.lock import LockHolder, read_lock
+from captfctl.terraform.state.lock import read_lock
 from captfctl.terraform.state.protected import delete_protected, with_owner
 from captfctl.terraform.state.reader import (
     State,
@@ -180,7 +180,7 @@ def _back_up(
 
 def _refuse_locked(door: Door, owner: Owner) -> None:
     lock = read_lock(door, owner)
-    if lock.holder in (LockHolder.ALIVE, LockHolder.FOREIGN):
+    if lock.in_use:
         who = lock.who or "somebody"
         raise Conflict(
             f"the state of {owner.namespace}/{owner.name} cannot be read and would be removed for "

@@ -17,6 +17,7 @@ from runner import wire
 _NUMBER = re.compile(r"[0-9]{1,19}")
 _LARGEST_SERIAL = 2**63 - 1
 _NEVER = 0.0
+_LISTED = 16
 _NO_SERIAL = "its serial is no number of 1 or more"
 
 
@@ -152,6 +153,18 @@ def parse_serial(text: str) -> int | None:
     """A serial as written by anybody; None when it is no decimal number of 1 or more."""
     number = _number(text.strip())
     return number if 1 <= number <= _LARGEST_SERIAL else None
+
+
+def requested_serial(meta: ObjectMeta) -> int | None:
+    """The serial that an object asks to have restored; None when it asks for none, or writes no
+    serial."""
+    return parse_serial(meta.annotations.get(keys.RESTORE_STATE, ""))
+
+
+def serials_of(backups: Iterable[BackupSet]) -> str:
+    """The serials of these backups, each once, as messages list them; empty for none."""
+    serials = list(dict.fromkeys(str(backup.serial) for backup in backups))
+    return ", ".join(serials[:_LISTED])
 
 
 def _number(text: str, missing: int = 0) -> int:

@@ -16,6 +16,7 @@ from captfctl.terraform.state.reader import (
     state_and_content,
     state_selector,
 )
+from captfctl.terraform.state.unsaved import KeptState, kept_chunks, read_kept
 
 _MANAGED = "managed"
 _ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "\\": "\\\\"}
@@ -65,6 +66,12 @@ def contents_of(secrets: Sequence[Secret], owner: Owner) -> Contents | Unreadabl
         return found
     state, content = found
     return Contents(state, addresses_in(content.text))
+
+
+def kept_addresses(door: Door, owner: Owner, kept: KeptState) -> tuple[str, ...] | None:
+    """The resources of a state that could not be stored, read live; None when it cannot be read."""
+    found = read_kept(kept, kept_chunks(door, owner, kept))
+    return None if isinstance(found, Unreadable) else addresses_in(found[1].text)
 
 
 def addresses_in(text: bytes) -> tuple[str, ...]:

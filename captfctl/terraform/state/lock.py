@@ -50,6 +50,11 @@ class StateLock:
     version: str = field(default="", compare=False)
 
     @property
+    def in_use(self) -> bool:
+        """Whether who holds it may be at work."""
+        return self.holder in (LockHolder.ALIVE, LockHolder.FOREIGN)
+
+    @property
     def force_unlock(self) -> str:
         """The lock ID that the next Job of any op removes; empty when none is stale."""
         return self.id if self.holder is LockHolder.STALE else ""

@@ -7,7 +7,7 @@ from captfctl.model import keys, names
 from captfctl.model.owner import Owner
 from captfctl.model.reasons import StateReadable
 from captfctl.model.resources import SECRETS
-from captfctl.terraform.state.backups import backup_selector, read_backups
+from captfctl.terraform.state.backups import backup_selector, read_backups, serials_of
 from captfctl.terraform.state.last_state import LastState, accepted_as
 from captfctl.terraform.state.lock import LockTrace, find_lock
 from captfctl.terraform.state.reader import (
@@ -34,7 +34,6 @@ class Verdict:
         return self.reason.status
 
 
-_SERIALS_MAX = 16
 _REASONS = {
     StateProblem.ENCRYPTED: StateReadable.STATE_ENCRYPTED,
     StateProblem.INCONSISTENT: StateReadable.STATE_INCONSISTENT,
@@ -160,14 +159,13 @@ def large(state: State) -> str:
 def _way_back(door: Door, owner: Owner) -> str:
     """A restore is advised only where there is something to restore."""
     good = (b for b in read_backups(door, owner) if b.complete and not b.replaced)
-    there = [str(backup.serial) for backup in good]
+    serials = serials_of(good)
     copy = f"ut Secret {names.state_secret(owner.suffix)} back from a copy of yours"
-    if not there:
+    if not serials:
         return f"P{copy}"
-    serials = list(dict.fromkeys(there))
     return (
         f"Restore a backup with the annotation {keys.RESTORE_STATE}=<serial>, newest first: "
-        f"{', '.join(serials[:_SERIALS_MAX])}; or p{copy}"
+        f"{serials}; or p{copy}"
     )
 
 
