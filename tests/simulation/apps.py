@@ -55,7 +55,7 @@ class AppSimulation(Course):
         return App(name, stored.metadata.uid, TEAM, kind=kind)
 
     def _manager(self, name: str) -> Manager:
-        door, cache = FaultyDoor(self, name), LaggingCache(self.door, own_writes=False)
+        door, cache = FaultyDoor(self, name, self.door), LaggingCache(self.door, own_writes=False)
         slots = Slots(door, cache, self.clock, limit=2)
         return Manager(name, Passes(door, cache, self.clock, slots, self._count), cache)
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from captfctl.cluster.door import Door
 from captfctl.cluster.errors import Conflict, TooManyRequests, Unavailable
 from tests.simulation.course import Course
 
@@ -16,9 +17,8 @@ class FaultyDoor:
     """Between any two requests other things happen; a request fails before or after it took place;
     the process is killed before or after it."""
 
-    def __init__(self, simulation: Course, manager: str) -> None:
-        self._simulation, self._manager = simulation, manager
-        self._door = simulation.door
+    def __init__(self, simulation: Course, manager: str, door: Door) -> None:
+        self._simulation, self._manager, self._door = simulation, manager, door
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._door, name)

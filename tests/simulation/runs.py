@@ -90,7 +90,7 @@ class Runs:
     def progress(self, *, faults: bool) -> None:
         for job in self._door.list(JOBS).items:
             if not job.status.conditions:
-                self._step(job, faults=faults)
+                self._step(JOBS.copy(job), faults=faults)
         self._collect()
 
     def _step(self, job: Job, *, faults: bool) -> None:
@@ -298,7 +298,8 @@ class Runs:
 
     def _end_deleted_pods(self) -> None:
         """As a kubelet does with one that is deleted before its container ran."""
-        for pod in self._door.list(PODS).items:
-            if pod.deleting and pod.status.phase == "Pending":
+        for found in self._door.list(PODS).items:
+            if found.deleting and found.status.phase == "Pending":
+                pod = PODS.copy(found)
                 pod.status.phase = "Failed"
                 self._door.update(PODS, pod, subresource="status")

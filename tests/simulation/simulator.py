@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from captfctl.cluster.errors import ApiError, Conflict, NotFound
+from captfctl.embedded.store import IN_PROCESS
 from captfctl.errors import CaptfError
 from captfctl.model import keys, names
 from captfctl.model.conditions import find
@@ -42,6 +43,7 @@ from tests.simulation.course import Broken, Course
 from tests.simulation.faulty import FaultyDoor, Killed
 from tests.simulation.restores import Restores
 from tests.simulation.runs import MISSING_IMAGE, Runs
+from tests.simulation.shared import SharedLists
 from tests.simulation.swaps import Swaps
 from tests.simulation.workers import OWN, Workers
 from tests.support.cluster_world import (
@@ -94,7 +96,7 @@ class Simulation(Course):
         self.metrics = CountingMetrics()
         self._store = prepared_store(self.clock, chance=random.Random(seed))
         self._checked: tuple[str, int] = ("", 0)
-        self.door = self._store.door()
+        self.door = SharedLists(self._store, None, IN_PROCESS)
         self.runs = Runs(self.door, self.clock, self.rng)
         self.swaps = Swaps(self.door, self.rng)
         self.restores = Restores(self.door, self.rng)
@@ -142,7 +144,7 @@ class Simulation(Course):
 
     def _manager(self, name: str) -> Manager:
         cache = LaggingCache(self.door, own_writes=self._own_writes)
-        door = FaultyDoor(self, name)
+        door = FaultyDoor(self, name, self._store.door())
         settings = PassSettings(runner_image=RUNNER_IMAGE)
         env = Env(
             door=door,
