@@ -46,14 +46,16 @@ def read(struct: str, value: Document, unknown: list[str], path: str = "") -> Do
     result: Document = {}
     for key, item in value.items():
         field = fields.get(key)
-        where = child(path, key)
         if field is None:
-            unknown.append(where)
+            unknown.append(child(path, key))
             continue
         if item is None:
             continue
         shape = field.shape
-        known = _read(shape, item, unknown, where)
+        if shape.name is Scalar.STRING and isinstance(item, str):  # most fields are
+            result[key] = item
+            continue
+        known = _read(shape, item, unknown, child(path, key))
         if known == [] or (known == {} and shape.form is Form.MAP and key != "matchLabels"):
             continue
         result[key] = known

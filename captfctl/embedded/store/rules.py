@@ -95,13 +95,14 @@ def check_rules(node: Node, value: Any, path: str, causes: list[Cause], old: Any
 
 
 def _check(rule: Rule, node: Node, value: Any, path: str, causes: list[Cause], old: Any) -> None:
-    variables = {"self": to_cel(node, value)}
     if rule.transition:
         if old is ABSENT and not rule.optional_old:
             return
-        variables["oldSelf"] = None if old is ABSENT else to_cel(node, old)
     elif old is not ABSENT and value == old:
         return
+    variables = {"self": to_cel(node, value)}
+    if rule.transition:
+        variables["oldSelf"] = None if old is ABSENT else to_cel(node, old)
     message = _verdict(rule, variables)
     if message is None:
         return
@@ -200,6 +201,7 @@ def _duration(text: str) -> timedelta | str:
         return text  # the format refuses it
 
 
+@lru_cache(maxsize=2048)
 def escaped(name: str) -> str:
     """A property's name as a CEL identifier."""
     if name in _RESERVED:
