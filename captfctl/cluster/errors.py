@@ -158,3 +158,7 @@ class Unavailable(ApiError):
     def __init__(self, what: str, *, outcome_unknown: bool = False, **facts: str) -> None:
         super().__init__(what, **facts)
         self.outcome_unknown = outcome_unknown
+
+
+REFUSALS = (BadRequest, Unauthorized, Forbidden, Invalid, TooLarge)
+"""What the same request is answered again until something else changes, as a quota or a role."""

@@ -2,7 +2,7 @@
 
 import logging
 
-from captfctl.cluster.errors import Conflict
+from captfctl.cluster.errors import REFUSALS, Conflict, NamespaceTerminating
 from captfctl.controller import Result
 from captfctl.decide import constants
 from captfctl.errors import CaptfError
@@ -93,6 +93,9 @@ def _write(p: Pass) -> None:
 
 def _write_despite(p: Pass, known: Known | None, failure: Exception) -> None:
     """What was learned before a failure."""
+    if isinstance(failure, REFUSALS) and not isinstance(failure, NamespaceTerminating):
+        # Trying again alone will not help, and the log is not where people look.
+        p.record(EventReason.WRITE_REFUSED.says(f"{failure}; it is tried again", once=True))
     if known is not None:
         sum_up(p, known)
     try:

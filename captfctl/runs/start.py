@@ -8,17 +8,7 @@ from typing import Protocol
 
 from captfctl.clock import Clock
 from captfctl.cluster.door import Door, find
-from captfctl.cluster.errors import (
-    AlreadyExists,
-    ApiError,
-    BadRequest,
-    Forbidden,
-    Invalid,
-    NotFound,
-    TooLarge,
-    Unauthorized,
-    Unavailable,
-)
+from captfctl.cluster.errors import REFUSALS, AlreadyExists, ApiError, NotFound, Unavailable
 from captfctl.model.core import Job
 from captfctl.model.resources import JOBS
 from captfctl.runs.jobs import delete_job, is_finished
@@ -31,9 +21,6 @@ log = logging.getLogger(__name__)
 
 _JUST_TAKEN = 1.0
 """Seconds in which a lease that was written is not read again: nobody takes a fresh one."""
-
-# What a server answers when it has refused the object for good: the Job does not exist.
-_REJECTED = (BadRequest, Unauthorized, Forbidden, NotFound, Invalid, TooLarge)
 
 
 class Work(Protocol):
@@ -153,7 +140,7 @@ class Starter:
             if existing is None:
                 raise
             return self._adopt(run, existing)
-        except _REJECTED:
+        except (*REFUSALS, NotFound):  # the Job does not exist
             self.give_back(run)
             raise
         return Started(created, adopted=False)

@@ -1,12 +1,18 @@
 """What conditions and events say, so that a person knows what is the case and what to do."""
 
+import contextlib
+
+import pytest
+
+from captfctl.cluster.errors import Conflict, Forbidden, NamespaceTerminating, Unavailable
 from captfctl.model import keys, names
 from captfctl.model.reasons import Standing, WaitReason, table
-from captfctl.model.resources import TERRAFORM_CLUSTERS
+from captfctl.model.resources import JOBS, TERRAFORM_CLUSTERS
 from captfctl.terraform.state.records import mark_unpullable
 from runner import wire
 from tests.support.cluster_world import IMAGE, NAME, World, variables
 from tests.support.fake_runner import OUTPUTS
+from tests.support.faults import failing
 
 LARGE = {**OUTPUTS, "exports": "y" * 65_537}
 
@@ -38,6 +44,34 @@ def test_a_spec_that_changes_while_a_job_runs_is_told_about_afterwards(world: Wo
     world.runner.succeed(world.active_job(), outputs=LARGE)
     world.settle(2)
     assert len(notes(world, "ExportsNotPublished")) == told + 1
+
+
+# What the server refuses.
+
+QUOTA = 'jobs.batch "captf-c-web-apply-a1" is forbidden: exceeded quota: full'
+
+
+def try_to_start(ready: World, error: Exception) -> None:
+    """A pass that wants to apply, of a manager that may not create a Job."""
+    ready.edit(variables('{"region":"eu-2"}'))
+    env = ready.env(door=failing(ready.door, error, "create", JOBS))
+    for _ in range(3):
+        with contextlib.suppress(type(error)):
+            ready.run(env)
+    assert ready.running() == []
+
+
+def test_what_the_server_refuses_is_told_once(ready: World):
+    try_to_start(ready, Forbidden(QUOTA))
+    told = [note for note in ready.events.notes if note.reason == "WriteRefused"]
+    assert {note.note for note in told} == {f"{QUOTA}; it is tried again"}
+    assert all(note.once for note in told)
+
+
+@pytest.mark.parametrize("error", [Unavailable, Conflict, NamespaceTerminating])
+def test_what_passes_by_itself_or_has_a_reason_of_its_own_is_not_told_so(ready: World, error):
+    try_to_start(ready, error("no"))
+    assert notes(ready, "WriteRefused") == []
 
 
 # The image that runs.

@@ -7,6 +7,7 @@ Between a client and an API server:
         proxy.refuse(429, share=0.5)   # every second request, on average, is answered so
         proxy.lose_answers(share=0.5)  # writes reach the server; their answers are cut off
         proxy.heal()
+        proxy.after_write = tell       # called with the path of each write, before its answer
 """
 
 import http.client
@@ -16,6 +17,7 @@ import socket
 import ssl
 import subprocess
 import threading
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -38,6 +40,7 @@ class HttpFaultProxy:
         self._status = 0
         self._refused_share = 0.0
         self._lost_share = 0.0
+        self.after_write: Callable[[str], None] = lambda _: None
         self.faults = 0
         """How many requests a fault hit so far."""
         self._server = _Server(("127.0.0.1", 0), _handler(self))
@@ -104,6 +107,8 @@ def _handler(proxy: HttpFaultProxy) -> type[BaseHTTPRequestHandler]:
                 headers = {k: v for k, v in self.headers.items() if k.lower() not in _HOP_BY_HOP}
                 upstream.request(self.command, self.path, body or None, headers)
                 answer = upstream.getresponse()
+                if self.command in WRITES:
+                    proxy.after_write(self.path)
                 if lost:
                     self.close_connection = True
                     self.connection.shutdown(socket.SHUT_RDWR)
