@@ -3,8 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-# xdist workers; the tests are made for two cores.
-WORKERS ?= auto
+# Tests wait for processes about as long as they compute: two workers for each core.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 1))')
 # How often a failed test is tried again; CI does once, and shows which (each is a defect to look at).
 RERUNS ?= 0
 

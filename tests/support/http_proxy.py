@@ -7,7 +7,7 @@ Between a client and an API server:
         proxy.refuse(429, share=0.5)   # every second request, on average, is answered so
         proxy.lose_answers(share=0.5)  # writes reach the server; their answers are cut off
         proxy.heal()
-        proxy.after_write = tell       # called with the path of each write, before its answer
+        proxy.after_write = tell       # told method and path of a write, then it is answered
 """
 
 import http.client
@@ -40,7 +40,7 @@ class HttpFaultProxy:
         self._status = 0
         self._refused_share = 0.0
         self._lost_share = 0.0
-        self.after_write: Callable[[str], None] = lambda _: None
+        self.after_write: Callable[[str, str], None] = lambda method, path: None
         self.faults = 0
         """How many requests a fault hit so far."""
         self._server = _Server(("127.0.0.1", 0), _handler(self))
@@ -108,7 +108,7 @@ def _handler(proxy: HttpFaultProxy) -> type[BaseHTTPRequestHandler]:
                 upstream.request(self.command, self.path, body or None, headers)
                 answer = upstream.getresponse()
                 if self.command in WRITES:
-                    proxy.after_write(self.path)
+                    proxy.after_write(self.command, self.path)
                 if lost:
                     self.close_connection = True
                     self.connection.shutdown(socket.SHUT_RDWR)
