@@ -36,8 +36,10 @@ from captfctl.model.resources import (
     TERRAFORM_PLANS,
 )
 from captfctl.reconcile.deletion_preview import preview_all
-from captfctl.reconcile.restore_request import Situation, Wish, list_backups
+from captfctl.reconcile.restore_list import list_backups
+from captfctl.reconcile.restore_request import Wish
 from captfctl.reconcile.restore_request import check as check_restore
+from captfctl.reconcile.restore_situation import Situation
 from tests.support.states import put_backup, put_state
 
 OBJECTS = 10_000

@@ -23,7 +23,9 @@ from captfctl.cluster.door import Door
 from captfctl.errors import InputError
 from captfctl.model.kinds import KINDS
 from captfctl.reconcile.restore_asking import Outcome, Place, Result, ask, cancel
-from captfctl.reconcile.restore_request import Proposal, Refused, Situation, Wish, list_backups
+from captfctl.reconcile.restore_list import list_backups
+from captfctl.reconcile.restore_request import Proposal, Refused, Wish
+from captfctl.reconcile.restore_situation import Situation
 from captfctl.terraform.state.backups import parse_serial
 
 

@@ -13,7 +13,9 @@ from rich.text import Text
 
 from captfctl.cli.output import Document, Listing, Row, escaped, plain_table, resource_count
 from captfctl.model.meta import seconds_stamp
-from captfctl.reconcile.restore_request import Listed, Loaded, Proposal, Situation
+from captfctl.reconcile.restore_list import Listed
+from captfctl.reconcile.restore_request import Proposal
+from captfctl.reconcile.restore_situation import Loaded, Situation
 from captfctl.terraform.state.contents import Contents
 
 _SHORT = 8

@@ -13,13 +13,13 @@ from captfctl.reconcile.context import DecideAgain, Pass
 from captfctl.reconcile.known import Decided, Known
 from captfctl.terraform.plans.drafts import Draft, Plans, made_by
 from captfctl.terraform.plans.life import (
-    Turn,
-    ignored_late,
-    moot,
-    recorded,
+    Transition,
+    approved_too_late,
+    event_of,
+    recorded_phase,
     restored_since,
-    told,
-    turn,
+    transition_after,
+    why_unwanted,
 )
 from captfctl.terraform.plans.store import PlanStore
 from captfctl.terraform.plans.wording import names_plan, waiting
@@ -97,19 +97,19 @@ def keep(p: Pass, known: Known) -> Known:
 def _moved(p: Pass, known: Known, plan: TerraformPlan) -> TerraformPlan | None:
     store = _store(p)
     if not plan.live:
-        if ignored_late(plan):
-            _tell(p, plan, Turn(PlanPhase.SUPERSEDED, "it was so before it was approved"))
+        if approved_too_late(plan):
+            _report(p, plan, Transition(PlanPhase.SUPERSEDED, "it was so before it was approved"))
         return store.show(plan, plan.phase)  # where it was lost, as by a move
-    to = turn(plan, known.books.finished)
-    if recorded(plan) == to.phase:
+    to = transition_after(plan, known.books.finished)
+    if recorded_phase(plan) == to.phase:
         return store.show(plan, to.phase)
-    written = store.move(plan, to.phase, to.ground)
+    written = store.move(plan, to.phase, to.message)
     if written is None:
         return store.read(plan.metadata.name)
-    if recorded(plan) == PlanPhase.PENDING and plan.spec.approved:
-        _tell(p, written, Turn(PlanPhase.APPROVED))
+    if recorded_phase(plan) == PlanPhase.PENDING and plan.spec.approved:
+        _report(p, written, Transition(PlanPhase.APPROVED))
     if to.phase is not PlanPhase.APPROVED:
-        _tell(p, written, to)
+        _report(p, written, to)
     return written
 
 
@@ -133,7 +133,7 @@ def _with_one_live(p: Pass, plans: Plans) -> Plans:
 def _replaced(p: Pass, plans: Plans, by: TerraformPlan) -> Plans:
     """Without any other live plan."""
     name = by.metadata.name
-    to = Turn(PlanPhase.SUPERSEDED, f"TerraformPlan {name} took its place")
+    to = Transition(PlanPhase.SUPERSEDED, f"TerraformPlan {name} took its place")
     for plan in plans.all:
         if plan.live and plan.metadata.name != name:
             plans = _superseded(p, plans, plan, to, current=name)
@@ -141,12 +141,12 @@ def _replaced(p: Pass, plans: Plans, by: TerraformPlan) -> Plans:
 
 
 def _superseded(
-    p: Pass, plans: Plans, plan: TerraformPlan, to: Turn, *, current: str = ""
+    p: Pass, plans: Plans, plan: TerraformPlan, to: Transition, *, current: str = ""
 ) -> Plans:
     store, name = _store(p), plan.metadata.name
-    written = store.move(plan, to.phase, to.ground)
+    written = store.move(plan, to.phase, to.message)
     if written is not None:
-        _tell(p, written, to, current=current)
+        _report(p, written, to, current=current)
     left = written or store.read(name)
     others = (other for other in plans.all if other.metadata.name != name)
     return Plans(tuple(_ordered(p, (*others, *((left,) if left else ())))))
@@ -156,28 +156,28 @@ def _ordered(p: Pass, plans: Iterable[TerraformPlan]) -> list[TerraformPlan]:
     return plans_of(plans, p.owner.kind, p.owner.name, p.owner.uid)
 
 
-def _tell(p: Pass, plan: TerraformPlan, to: Turn, *, current: str = "") -> None:
+def _report(p: Pass, plan: TerraformPlan, to: Transition, *, current: str = "") -> None:
     destructive = plan.spec.summary.destructive
     p.env.metrics.plan_moved(p.kind, to.phase.lower(), destructive=destructive)
-    note = told(plan, to, current=current)
+    note = event_of(plan, to, current=current)
     if note is not None:
         p.record(note)
 
 
-def drop_of_earlier_state(p: Pass, known: Known, restore: str) -> Known:
+def end_of_earlier_state(p: Pass, known: Known, restore: str) -> Known:
     """End the live plan after a restore whose Job was deleted while it ran."""
     live = known.plans.live
     if live is None:
         return known
     p.confirm()
-    to = Turn(PlanPhase.SUPERSEDED, restored_since(restore))
+    to = Transition(PlanPhase.SUPERSEDED, restored_since(restore))
     return replace(known, plans=_superseded(p, known.plans, live, to))
 
 
 # After the decision.
 
 
-def drop_moot(p: Pass, decided: Decided) -> Decided:
+def end_unwanted(p: Pass, decided: Decided) -> Decided:
     """End a live plan that the decision is not about any more, and remove the oldest that came to
     an end. Not where the inputs are not known, and not before a restore."""
     known, decision = decided.known, decided.decision
@@ -186,15 +186,15 @@ def drop_moot(p: Pass, decided: Decided) -> Decided:
     plans, live = known.plans, known.plans.live
     unknown = not known.inputs.hash or decision.op is Op.RESTORE
     if live is not None and decision.plan != live.metadata.name and not unknown:
-        ground = moot(
+        message = why_unwanted(
             live,
             inputs_hash=known.inputs.hash,
             guarded=known.inputs.guard.approval_hash if known.inputs.guard else "",
             manual=p.config.manual_apply,
         )
-        if ground:
+        if message:
             p.confirm()  # an outdated object must not end the plan of the present one
-            plans = _superseded(p, plans, live, Turn(PlanPhase.SUPERSEDED, ground))
+            plans = _superseded(p, plans, live, Transition(PlanPhase.SUPERSEDED, message))
     plans = _store(p).prune(plans)
     return decided if plans == known.plans else replace(decided, known=replace(known, plans=plans))
 

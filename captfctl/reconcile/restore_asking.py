@@ -14,11 +14,11 @@ from captfctl.reconcile.restore_request import (
     Proposal,
     Refused,
     Rule,
-    Situation,
     Wish,
     check,
     patch_of,
 )
+from captfctl.reconcile.restore_situation import Situation
 
 
 class Result(StrEnum):

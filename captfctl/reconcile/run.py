@@ -96,7 +96,7 @@ def _restore_or_wait(p: Pass, known: Known, found: State | Unreadable | None) ->
 
 def act(p: Pass, decided: Decided) -> Ended:
     """Do what was decided."""
-    decided = plans.drop_moot(p, decided)
+    decided = plans.end_unwanted(p, decided)
     decision, known = decided.decision, decided.known
     match decision.action:
         case Action.DROP_FINALIZER:

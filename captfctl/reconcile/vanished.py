@@ -33,7 +33,7 @@ def read_vanished_job(p: Pass, known: Known, shown: ActiveJob) -> Known | None:
     if run.op is Op.APPLY and not run.succeeded and run.may_have_applied:
         known = _record(p, known, run)
     if run.may_have_restored:
-        known = plans.drop_of_earlier_state(p, known, run.name)
+        known = plans.end_of_earlier_state(p, known, run.name)
     if pod is not None:
         p.env.leases.release(p.owner, shown.name)  # nothing of it runs any more
     if run.result is not None:

@@ -14,15 +14,9 @@ from captfctl.model.meta import ObjectMeta
 from captfctl.model.resources import LEASES, SECRETS, TERRAFORM_CLUSTERS
 from captfctl.model.terraform import DeletionPolicy
 from captfctl.reconcile.restore_asking import Outcome, Place, Result, ask, cancel
-from captfctl.reconcile.restore_request import (
-    Proposal,
-    Refused,
-    Rule,
-    Situation,
-    Wish,
-    check,
-    list_backups,
-)
+from captfctl.reconcile.restore_list import list_backups
+from captfctl.reconcile.restore_request import Proposal, Refused, Rule, Wish, check
+from captfctl.reconcile.restore_situation import Situation
 from captfctl.terraform.state.protected import encode_data
 from captfctl.terraform.state.reader import DECOMPRESSED_MAX
 from runner import kept

@@ -20,7 +20,9 @@ from captfctl.model.resources import (
     TERRAFORM_MACHINES,
 )
 from captfctl.reconcile.deletion_preview import preview_all
-from captfctl.reconcile.restore_request import Situation, Wish, check, list_backups
+from captfctl.reconcile.restore_list import list_backups
+from captfctl.reconcile.restore_request import Wish, check
+from captfctl.reconcile.restore_situation import Situation
 from captfctl.terraform.state.lock import LockHolder
 from tests.reconcile.test_restore import lose_state
 from tests.support.cluster_world import KEY, World

@@ -13,24 +13,24 @@ from captfctl.terraform.books.runs import Runs
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """Where a live plan has come to, and why."""
+class Transition:
+    """The phase that a live plan has reached, and why."""
 
     phase: PlanPhase
-    ground: str = ""
+    message: str = ""
 
 
-def turn(plan: TerraformPlan, runs: Runs) -> Turn:
-    """The phase of a live plan after these finished runs."""
+def transition_after(plan: TerraformPlan, runs: Runs) -> Transition:
+    """What these finished runs make of a live plan."""
     run = _apply_of(plan, runs)
     if run is not None and run.ok:
-        return Turn(PlanPhase.APPLIED, f"Job {run.name} applied exactly this plan")
+        return Transition(PlanPhase.APPLIED, f"Job {run.name} applied exactly this plan")
     if run is not None and run.plan_changed:
         text = f"Job {run.name} found that something else would be done by now; nothing was applied"
-        return Turn(PlanPhase.FAILED, text)
+        return Transition(PlanPhase.FAILED, text)
     if runs.restore is not None and not any(_made(r, plan) for r in runs.of_this_state):
-        return Turn(PlanPhase.SUPERSEDED, restored_since(runs.restore.name))
-    return Turn(plan.phase)
+        return Transition(PlanPhase.SUPERSEDED, restored_since(runs.restore.name))
+    return Transition(plan.phase)
 
 
 def restored_since(job: str) -> str:
@@ -53,12 +53,12 @@ def _apply_of(plan: TerraformPlan, runs: Runs) -> FinishedRun | None:
     )
 
 
-def recorded(plan: TerraformPlan) -> str:
+def recorded_phase(plan: TerraformPlan) -> str:
     """The phase that was written down last."""
     return plan.metadata.labels.get(keys.PLAN_PHASE, "")
 
 
-def ignored_late(plan: TerraformPlan) -> bool:
+def approved_too_late(plan: TerraformPlan) -> bool:
     """Whether it was approved after it was superseded, and nobody was told that this is ignored."""
     if plan.phase is not PlanPhase.SUPERSEDED or not plan.spec.approved:
         return False
@@ -66,7 +66,7 @@ def ignored_late(plan: TerraformPlan) -> bool:
     return told is None or told.reason != PlanApproved.APPROVAL_IGNORED
 
 
-def moot(plan: TerraformPlan, *, inputs_hash: str, guarded: str, manual: bool) -> str:
+def why_unwanted(plan: TerraformPlan, *, inputs_hash: str, guarded: str, manual: bool) -> str:
     """Why a plan that the decision does not name is not wanted any more; empty when it still is.
 
     `inputs_hash`: of the inputs as they are. `guarded`: the approval hash of a change of exports
@@ -89,7 +89,7 @@ def moot(plan: TerraformPlan, *, inputs_hash: str, guarded: str, manual: bool) -
 _WITHDRAWN = "the exports of the cluster are the applied ones again"
 
 
-def told(plan: TerraformPlan, to: Turn, *, current: str = "") -> Note | None:
+def event_of(plan: TerraformPlan, to: Transition, *, current: str = "") -> Note | None:
     """The event of a plan that came to a phase; None for one that its run tells.
 
     `current`: the plan that took its place.
@@ -100,9 +100,9 @@ def told(plan: TerraformPlan, to: Turn, *, current: str = "") -> Note | None:
             by = f" by {plan.spec.approved_by}" if plan.spec.approved_by else ""
             return EventReason.PLAN_APPROVED.says(f"TerraformPlan {name} is approved{by}")
         case PlanPhase.APPLIED:
-            return EventReason.PLAN_APPLIED.says(f"TerraformPlan {name}: {to.ground}")
+            return EventReason.PLAN_APPLIED.says(f"TerraformPlan {name}: {to.message}")
         case PlanPhase.SUPERSEDED:
-            text = f"TerraformPlan {name} is superseded: {to.ground}{_lost(plan, current)}"
+            text = f"TerraformPlan {name} is superseded: {to.message}{_lost(plan, current)}"
             return EventReason.PLAN_SUPERSEDED.says(text, warning=plan.spec.approved)
     return None
 

@@ -96,7 +96,9 @@ class PlanStore:
             ),
         )
 
-    def move(self, plan: TerraformPlan, phase: PlanPhase, ground: str = "") -> TerraformPlan | None:
+    def move(
+        self, plan: TerraformPlan, phase: PlanPhase, message: str = ""
+    ) -> TerraformPlan | None:
         """Bring the plan to a phase: the label, then the status.
 
         None when there is nothing to tell: it is gone, or another writer ended it. An approval that
@@ -105,7 +107,7 @@ class PlanStore:
         for _ in range(_TRIES):
             try:
                 labelled = self._label(plan, phase)
-                return self.show(labelled, phase, ground)
+                return self.show(labelled, phase, message)
             except NotFound:
                 return None
             except Conflict:
@@ -120,15 +122,15 @@ class PlanStore:
             return plan
         return self._patch(plan, {"metadata": {"labels": {keys.PLAN_PHASE: phase.value}}})
 
-    def show(self, plan: TerraformPlan, phase: PlanPhase, ground: str = "") -> TerraformPlan:
+    def show(self, plan: TerraformPlan, phase: PlanPhase, message: str = "") -> TerraformPlan:
         """Write the status that goes with a phase, where it says something else. Without a
-        `ground`, what was said about a phase stays."""
+        `message`, what was said about a phase stays."""
         meta = plan.metadata
         shown = Conditions(plan.status.conditions, self.now, meta.generation)
-        ready, approved = plan_conditions(plan, phase, ground)
+        ready, approved = plan_conditions(plan, phase, message)
         for kind, value in ((Type.READY, ready), (Type.APPROVED, approved)):
-            said = value if ground else _kept(plan, kind, value)
-            shown.set(kind, said.status, said.reason, said.message)
+            condition = value if message else _kept(plan, kind, value)
+            shown.set(kind, condition.status, condition.reason, condition.message)
         status = TerraformPlanStatus(
             phase=phase, observed_generation=meta.generation, conditions=shown.list()
         )
@@ -140,7 +142,7 @@ class PlanStore:
             found = self.read(meta.name)
             if found is None:
                 raise NotFound(f"TerraformPlan {meta.name} is gone") from None
-            return self.show(found, found.phase, ground if found.phase is phase else "")
+            return self.show(found, found.phase, message if found.phase is phase else "")
 
     def _patch(
         self, plan: TerraformPlan, patch: dict[str, object], subresource: str = ""
