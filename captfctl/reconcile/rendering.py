@@ -3,7 +3,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from captfctl.decide import Reason
 from captfctl.model import keys
@@ -14,7 +14,7 @@ from captfctl.reconcile import inputs
 from captfctl.reconcile.context import Pass
 from captfctl.reconcile.finish import first_apply_unfinished, last_apply_failed
 from captfctl.reconcile.images import Images, choose, fallback_image
-from captfctl.reconcile.known import Decided, Guard, Inputs, Known
+from captfctl.reconcile.known import Decided, Inputs, Known
 from captfctl.runs.jobs import next_attempt
 from captfctl.terraform.contract.render import render, render_restore
 from captfctl.terraform.job.run import RestoreSource, RunSpec
@@ -57,23 +57,28 @@ def _current(p: Pass, decided: Decided, op: Op) -> Rendered | None:
     stamp = seconds_stamp(p.obj.status.last_drift_check)
     applies = op is Op.APPLY
     begins = decision.reason is Reason.NO_STATE and known.records.attempt is None
-    run = _run(
-        p,
-        decided,
-        op,
-        found.files,
-        Images(found.image),
-        inputs_hash=found.inputs_hash,
-        tick=f"remediate/{stamp}" if remediation else "",
+    guard = known.inputs.guard if applies and known.inputs.guarded else None
+    run = replace(
+        _run(
+            p,
+            decided,
+            op,
+            found.files,
+            Images(found.image),
+            inputs_hash=found.inputs_hash,
+            tick=f"remediate/{stamp}" if remediation else "",
+        ),
         plan=decision.plan,
         expect_plan=decision.expect_plan,
         allow_deletes=decision.allow_deletes,
-        guard=known.inputs.guard if applies and known.inputs.guarded else None,
+        approval_hash=guard.approval_hash if guard else "",
+        exports_hash=guard.exports_hash if guard else "",
         drift_remediation=applies and remediation,
         after_failed_apply=applies and last_apply_failed(known),
         after_interrupted_apply=known.records.marks.interrupted_apply if applies else "",
         first_apply=applies and begins,
         unguarded=applies and first_apply_unfinished(p, known),
+        extra_annotations=_counted(p, known),
     )
     return Rendered(run, Images(found.image))
 
@@ -115,6 +120,12 @@ def _restore(p: Pass, decided: Decided) -> Rendered | None:
         fallback_image(p.obj, known.records, Op.RESTORE),
         unpullable_images(known.records, p.now),
     )
+    source = RestoreSource(
+        serial=backup.serial,
+        backup=backup.name,
+        secrets=backup.secret_names,
+        resources=backup.resources,
+    )
     run = _run(
         p,
         decided,
@@ -123,14 +134,8 @@ def _restore(p: Pass, decided: Decided) -> Rendered | None:
         images,
         inputs_hash=backup.inputs_hash,
         tick=f"restore/{backup.name}",
-        restore=RestoreSource(
-            serial=backup.serial,
-            backup=backup.name,
-            secrets=backup.secret_names,
-            resources=backup.resources,
-        ),
     )
-    return Rendered(run, images)
+    return Rendered(replace(run, restore=source), images)
 
 
 def _files_for(p: Pass, known: Known, op: Op, record: Record | None) -> Mapping[str, bytes] | None:
@@ -158,17 +163,8 @@ def _run(
     *,
     inputs_hash: str,
     tick: str,
-    plan: str = "",
-    expect_plan: str = "",
-    allow_deletes: str = "",
-    guard: Guard | None = None,
-    drift_remediation: bool = False,
-    after_failed_apply: bool = False,
-    after_interrupted_apply: str = "",
-    first_apply: bool = False,
-    unguarded: bool = False,
-    restore: RestoreSource | None = None,
 ) -> RunSpec:
+    """What every run has: its operation's own fields are for the caller to add."""
     policy = p.obj.spec.source.image_pull_policy
     known, has_state = decided.known, decided.state.exists
     lock = known.books.lock
@@ -191,24 +187,12 @@ def _run(
         lock_to_remove="" if has_state else stale,
         state_lock_version=lock.version if lock is not None else "",
         unsaved=known.books.unsaved.secrets,
-        plan=plan,
-        expect_plan=expect_plan,
-        allow_deletes=allow_deletes,
-        approval_hash=guard.approval_hash if guard else "",
-        exports_hash=guard.exports_hash if guard else "",
-        drift_remediation=drift_remediation,
-        after_failed_apply=after_failed_apply,
-        after_interrupted_apply=after_interrupted_apply,
-        first_apply=first_apply,
-        unguarded=unguarded,
-        restore=restore,
         generation=p.obj.metadata.generation,
-        extra_annotations=_counted(p, known, op),
     )
 
 
-def _counted(p: Pass, known: Known, op: Op) -> dict[str, str]:
-    """By what failures of this Job are counted, where that is not its inputs hash."""
-    if op not in (Op.APPLY, Op.PLAN) or p.rules.counted_by == keys.INPUTS_HASH:
+def _counted(p: Pass, known: Known) -> dict[str, str]:
+    """By what failures of an apply or plan are counted, where that is not its inputs hash."""
+    if p.rules.counted_by == keys.INPUTS_HASH:
         return {}
     return {p.rules.counted_by: known.inputs.counted_hash}
