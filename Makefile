@@ -3,8 +3,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+CORES := $(shell $(PYTHON) -c 'import os; print(os.cpu_count() or 1)')
 # Tests wait for processes about as long as they compute: two workers for each core.
-WORKERS ?= $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 1))')
+WORKERS ?= $(shell expr 2 \* $(CORES))
+# Each worker of the tests on a real Kubernetes has a control plane of its own, which computes, too.
+PLANES ?= $(shell expr 1 + $(CORES))
 # How often a failed test is tried again; CI does once, and shows which (each is a defect to look at).
 RERUNS ?= 0
 
@@ -50,7 +53,7 @@ cluster: $(READY)
 	@$(BIN)/python -m tests.kubernetes.cluster $(CLUSTER)
 
 test-kubernetes: control-plane
-	@$(BIN)/python -m pytest -n $(WORKERS) --reruns $(RERUNS) -rsR -m kubernetes
+	@$(BIN)/python -m pytest -n $(PLANES) --reruns $(RERUNS) -rsR -m kubernetes
 
 runner-binary:
 	@$(PYTHON) deploy/build_runner.py

@@ -2,7 +2,7 @@
 (reconcile.md: Kinds)."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from captfctl.model.kinds import CLUSTER, MACHINE, MACHINE_POOL
 from captfctl.reconcile.kinds.cluster import ClusterRules
@@ -33,7 +33,7 @@ __all__ = [
     "paused_by",
 ]
 
-RULES: Final[Mapping[str, Any]] = {
+RULES: Final[Mapping[str, type[KindRules]]] = {
     CLUSTER.name: ClusterRules,
     MACHINE.name: MachineRules,
     MACHINE_POOL.name: MachinePoolRules,

@@ -21,6 +21,7 @@ from captfctl.model.resource import Resource
 from captfctl.model.resources import CAPI
 from captfctl.model.status import PendingPlanRef
 from captfctl.model.terraform import TerraformCluster, TerraformObject
+from captfctl.reconcile.cache import CacheReader
 from captfctl.settings import PassSettings
 from captfctl.terraform.contract.effective import Config, Flags
 from captfctl.terraform.contract.values import ContractInputs
@@ -144,6 +145,8 @@ class KindRules(Protocol):
     """Whether what exists is no longer ready when a change of it fails."""
     refresh_after_apply: ClassVar[bool]
     """Whether an apply is followed by a reading of what became of it."""
+
+    def __init__(self, obj: Any, cache: CacheReader, /) -> None: ...
 
     @property
     def obj(self) -> TerraformObject:
