@@ -22,6 +22,9 @@ QUICK_IMAGE = "registry.example.com/quick/cluster:v1"
 """The same with a runtime that does nothing but keep its state: for many objects at once."""
 
 APPROVALS_IMAGE = "registry.example.com/approvals/cluster:v1"
+APPROVALS = ROOT / "examples" / "approvals" / "module"
+SECRETS_IMAGE = "registry.example.com/secrets/cluster:v1"
+"""The same with a sensitive output, and a provider whose error quotes a credential."""
 
 QUICKSTART = ROOT / "examples" / "quickstart" / "module"
 QUICK_RUNTIME = ROOT / "tests" / "tools" / "quick_runtime.py"
@@ -70,7 +73,11 @@ class Site(ABC):
         folder.mkdir(parents=True, exist_ok=True)
         self.images.write_text("")
         self.add_image(IMAGE, module=QUICKSTART)
-        self.add_image(APPROVALS_IMAGE, module=ROOT / "examples" / "approvals" / "module")
+        self.add_image(APPROVALS_IMAGE, module=APPROVALS)
+        secrets = folder / "secrets"
+        shutil.copytree(APPROVALS, secrets, dirs_exist_ok=True)
+        shutil.copy(ROOT / "tests" / "e2e" / "modules" / "secrets.tf", secrets)
+        self.add_image(SECRETS_IMAGE, module=secrets)
         self.add_image(QUICK_IMAGE, module=QUICK_MODULE, runtime=QUICK_RUNTIME)
 
     def fresh_name(self, name: str) -> str:

@@ -5,6 +5,8 @@ import os
 import re
 import shutil
 import signal
+import ssl
+import urllib.request
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -168,6 +170,17 @@ class Cluster(Site):
         found = re.search(rf"{server} is served on [^ ]*:(\d+)", manager.output())
         assert found, manager.output()
         return int(found[1])
+
+    def diagnostics(self, path: str, token: str) -> str:
+        """What the manager tells who has this token. Raises `HTTPError`."""
+        port = self.port(self.managers["a"], "diagnostics")
+        request = urllib.request.Request(
+            f"https://127.0.0.1:{port}{path}",
+            headers={"Authorization": f"Bearer {token}"},
+        )
+        context = ssl._create_unverified_context()
+        with urllib.request.urlopen(request, timeout=10, context=context) as answer:
+            return str(answer.read().decode())
 
     def crash_manager(self) -> None:
         manager = self.managers["a"]

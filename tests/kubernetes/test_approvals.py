@@ -8,7 +8,8 @@ from captfctl.cluster.live import LiveDoor
 from captfctl.model import keys
 from captfctl.model.ops import Op
 from captfctl.model.resources import TERRAFORM_PLANS
-from tests.e2e.approvals import SERVER, Approvals
+from tests.e2e.approvals import SERVER, Approvals, secrets_are_told_nowhere
+from tests.e2e.site import SECRETS_IMAGE
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]
 
@@ -35,3 +36,17 @@ def test_a_plan_is_made_approved_and_applied_and_the_manager_cannot_approve_it(s
     story.wait_settled()
     (job,) = [j for j in story.jobs(Op.APPLY) if j.metadata.annotations.get(keys.PLAN) == name]
     assert job.metadata.annotations[keys.APPROVED_PLAN] == plan.spec.plan_hash
+
+
+def test_secrets_of_a_module_are_told_nowhere(site):
+    where = f"--kubeconfig={site.kubeconfig}"
+    story = Approvals(site, "secrets", "Manual", where, SECRETS_IMAGE)
+
+    def more() -> dict[str, str]:
+        return {
+            "log of the manager": site.managers["a"].output(),
+            "metrics": site.diagnostics("/metrics", site.plane.token),
+            "stacks": site.diagnostics("/debug/stacks", site.plane.token),
+        }
+
+    secrets_are_told_nowhere(story, more)

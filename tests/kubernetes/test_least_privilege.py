@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import ssl
 import urllib.error
 import urllib.request
 from datetime import UTC, datetime, timedelta
@@ -242,15 +241,9 @@ def scrape(site) -> None:
     )
     with contextlib.closing(site.door()) as door:
         token = site.token(door, name, NAMESPACE)
-    port = site.port(site.managers["a"], "diagnostics")
-    context = ssl._create_unverified_context()
-    url = f"https://127.0.0.1:{port}/metrics"
-    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})
-    with urllib.request.urlopen(request, timeout=10, context=context) as answer:
-        assert b"captf_build_info" in answer.read()
+    assert "captf_build_info" in site.diagnostics("/metrics", token)
     with pytest.raises(urllib.error.HTTPError, match="401"):
-        other = {"Authorization": f"Bearer {site.plane.token[::-1]}"}
-        urllib.request.urlopen(urllib.request.Request(url, headers=other), context=context)
+        site.diagnostics("/metrics", site.plane.token[::-1])
 
 
 def test_a_whole_life_needs_every_permission_of_the_manager_and_no_other(site, refused):
