@@ -100,6 +100,7 @@ SOURCE_HASH = "captf.io/source-hash"
 LEASE_OP = "captf.io/lease-op"
 LEASE_ACQUIRED_AT = "captf.io/lease-acquired-at"
 LEASE_JOB_REMOVED = "captf.io/lease-job-removed"
+LEASE_SHARED = "captf.io/lease-shared"
 
 # What Terraform's `kubernetes` backend writes (state.md: State Secrets).
 TFSTATE = "tfstate"

@@ -38,12 +38,14 @@ class LeaseKind(StrEnum):
 class Taken:
     """Whether a lease was acquired; else who holds it, empty when another was just faster.
 
-    `ending`: the holder's Job is gone, and only its pod is still to go.
+    `ending`: the holder's Job is gone, and only its pod is still to go. `to_refresh`: what to write
+    to have it, since it names the Job already.
     """
 
     acquired: bool
     holder: str = ""
     ending: bool = False
+    to_refresh: Lease | None = None
 
 
 class LeaseStore:
@@ -65,8 +67,8 @@ class LeaseStore:
         return self._door.list(LEASES, namespace, labels=selector).items
 
     def take(self, name: str, kind: LeaseKind, run: Run) -> Taken:
-        """Acquire or refresh (leases.md: Taking a lease). It always writes, so that what is read
-        next is newer."""
+        """Acquire it, and write, so that what is read next is newer. One that names the Job already
+        is only found: `refresh` writes it (leases.md: Taking a lease)."""
         wanted = self._build(name, kind, run)
         try:
             self._door.create(LEASES, wanted, run.subject.namespace)
@@ -79,16 +81,24 @@ class LeaseStore:
         if found is None:
             return Taken(False)
         holder = found.spec.holder_identity
-        if holder != run.name:
-            if not self.is_free(found):
-                return Taken(False, holder, ending=_job_removed(found))
-            log.info("lease %s of %s is taken over for %s", found.key, holder, run.name)
+        if holder == run.name:
+            # Another manager may rely on it, and be about to create the Job.
+            wanted.metadata.annotations[keys.LEASE_SHARED] = keys.TRUE
+            wanted.metadata.resource_version = found.metadata.resource_version
+            return Taken(True, to_refresh=wanted)
+        if not self.is_free(found):
+            return Taken(False, holder, ending=_job_removed(found))
+        log.info("lease %s of %s is taken over for %s", found.key, holder, run.name)
         wanted.metadata.resource_version = found.metadata.resource_version
+        return Taken(self.refresh(wanted))
+
+    def refresh(self, lease: Lease) -> bool:
+        """Write a lease in the version that was read; False: somebody else did."""
         try:
-            self._door.update(LEASES, wanted)
+            self._door.update(LEASES, lease)
         except (Conflict, NotFound):
-            return Taken(False)
-        return Taken(True)
+            return False
+        return True
 
     def _build(self, name: str, kind: LeaseKind, run: Run) -> Lease:
         now = micro_time(self._clock.now())
@@ -151,12 +161,22 @@ class LeaseStore:
             log.warning("lease %s/%s is held for a while yet: %s", namespace, name, error)
 
     def give_back(self, namespace: str, name: str, job: str) -> None:
-        """Delete the lease if `job` holds it. A failure is only logged: the backstop frees it."""
+        """Delete the lease if `job`, which has ended, holds it. A failure is only logged: the
+        backstop frees it."""
+        self._delete(namespace, name, job, shared=True)
+
+    def give_up(self, namespace: str, name: str, job: str) -> None:
+        """Delete the lease if `job`, which is not created, holds it, and nobody else took it for
+        the same Job meanwhile. A failure is only logged: a missing holder frees it."""
+        self._delete(namespace, name, job, shared=False)
+
+    def _delete(self, namespace: str, name: str, job: str, *, shared: bool) -> None:
         try:
             lease = self.read(namespace, name)
             if lease is None or lease.spec.holder_identity != job:
                 return
-            delete_as_read(self._door, LEASES, lease)
+            if shared or keys.LEASE_SHARED not in lease.metadata.annotations:
+                delete_as_read(self._door, LEASES, lease)
         except (NotFound, Conflict):
             return
         except ApiError as error:

@@ -40,24 +40,31 @@ class Leases:
         An error of the gate gives everything back and is raised.
         """
         subject = run.subject
+        group = subject.group if self._gate and run.exclusive else None
+        leads = group is not None and subject.kind == group.leader
         taken = self._store.take(subject.run_lease, LeaseKind.RUN, run)
         if not taken.acquired:
             return _wait_for(taken, f"the run lease of {subject.kind} {subject.name}")
-        if not (self._gate and run.exclusive and subject.group):
+        if taken.to_refresh is not None:
+            if group is not None and not leads and (wait := self._leader_runs(run, group)):
+                return wait  # not refreshed: the leader must not wait for what waits for it
+            if not self._store.refresh(taken.to_refresh):
+                return _wait_for(Taken(False), f"the run lease of {subject.kind} {subject.name}")
+        if group is None:
             return None
         try:
-            if subject.kind == subject.group.leader:
-                return self._leader_gate(run, subject.group)
-            return self._member_gate(run, subject.group)
+            return self._leader_gate(run, group) if leads else self._member_gate(run, group)
         except ApiError:
-            self.release(subject, run.name)
+            self.give_up(run)
             raise
 
     def _leader_gate(self, run: Run, group: Group) -> Wait | None:
         subject = run.subject
         taken = self._store.take(group.lease, LeaseKind.CLUSTER, run)
+        if taken.to_refresh is not None and not self._store.refresh(taken.to_refresh):
+            taken = Taken(False)
         if not taken.acquired:
-            self._store.give_back(subject.namespace, subject.run_lease, run.name)
+            self._store.give_up(subject.namespace, subject.run_lease, run.name)
             return _wait_for(taken, f"the cluster lease of {group.name}")
         running = self._members_running(subject, group)
         if not running:
@@ -77,15 +84,20 @@ class Leases:
         return leased_operation(lease) in group.exclusive and not self._store.is_free(lease)
 
     def _member_gate(self, run: Run, group: Group) -> Wait | None:
-        subject = run.subject
-        lease = self._store.read(subject.namespace, group.lease)
+        wait = self._leader_runs(run, group)
+        if wait is not None:
+            self._store.give_up(run.subject.namespace, run.subject.run_lease, run.name)
+        return wait
+
+    def _leader_runs(self, run: Run, group: Group) -> Wait | None:
+        """What a member waits for; None: nothing."""
+        lease = self._store.read(run.subject.namespace, group.lease)
         if lease is not None and not self._store.is_free(lease):
             running = [lease.spec.holder_identity]
         else:
-            running = self._running_jobs(subject, group, of_leader=True)
+            running = self._running_jobs(run.subject, group, of_leader=True)
         if not running:
             return None
-        self._store.give_back(subject.namespace, subject.run_lease, run.name)
         return Wait(
             WaitReason.CLUSTER_OPERATION,
             f"waits for Job {', '.join(running)} of {group.leader} {group.name}",
@@ -115,8 +127,15 @@ class Leases:
         begun = self._clock.monotonic()
         return self.acquire(run) is None and self._clock.monotonic() - begun < FRESH_SECONDS
 
+    def give_up(self, run: Run) -> None:
+        """Give back what a start took that came to nothing (leases.md: Giving leases back)."""
+        subject = run.subject
+        self._store.give_up(subject.namespace, subject.run_lease, run.name)
+        if subject.group and subject.kind == subject.group.leader:
+            self._store.give_up(subject.namespace, subject.group.lease, run.name)
+
     def release(self, subject: Subject, job: str) -> None:
-        """Give back what `job` holds (leases.md: Giving leases back)."""
+        """Give back what `job` holds, which has ended (leases.md: Giving leases back)."""
         self._store.give_back(subject.namespace, subject.run_lease, job)
         if subject.group and subject.kind == subject.group.leader:
             self._store.give_back(subject.namespace, subject.group.lease, job)

@@ -170,7 +170,7 @@ class Starter:
             log.warning("leases of %s are kept, it cannot be read: %s", run.name, error)
             return
         if not exists:
-            self._leases.release(run.subject, run.name)
+            self._leases.give_up(run)
             self._slots.give_up(run)
 
     def _provide(self, run: Run, work: Work, job: Job) -> None:

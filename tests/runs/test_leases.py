@@ -284,6 +284,40 @@ def test_error_of_the_gate_gives_everything_back():
     assert world.lease_names() == []
 
 
+def test_what_another_manager_took_for_the_same_job_is_not_given_up():
+    world = World()
+    run = world.run()
+    world.acquire(run)  # one manager, which is about to create the Job
+    world.acquire(run)  # another one, whose start comes to nothing
+    world.leases.give_up(run.run)
+    assert world.lease_names() == [names.cluster_lease("team-a", "prod"), world.owner.run_lease]
+    assert world.acquire(machine_run(world)).reason is WaitReason.CLUSTER_OPERATION
+    world.clock.advance(61)  # no Job came
+    assert free(world)
+
+
+def test_what_nobody_else_took_is_given_up():
+    world = World()
+    run = world.run()
+    world.acquire(run)
+    world.leases.give_up(run.run)
+    assert world.lease_names() == []
+
+
+def test_a_machine_that_waits_does_not_keep_a_lease_alive_that_its_cluster_waits_for():
+    world = World()
+    machine = machine_run(world)
+    world.acquire(machine)  # its manager is killed before it creates the Job
+    assert world.acquire(world.run()).reason is WaitReason.MACHINE_OPERATIONS
+    world.clock.advance(40)
+    world.acquire(world.run())
+    taken = world.lease(machine.owner.run_lease)
+    assert world.acquire(machine).reason is WaitReason.CLUSTER_OPERATION
+    assert world.lease(machine.owner.run_lease) == taken
+    world.clock.advance(21)
+    assert world.acquire(world.run()) is None
+
+
 def test_release_gives_back_both_leases_and_only_ones_own():
     world = World()
     run = world.run()

@@ -101,14 +101,16 @@ class Workers:
 
     def _check_gate(self, running: list[Job]) -> None:
         """A cluster's mutation and one of its machines never overlap."""
-        changing: dict[str, set[bool]] = {}
+        of_cluster: dict[str, list[str]] = {}
+        of_members: dict[str, list[str]] = {}
         for job in running:
             if job.metadata.labels[keys.OP] in MUTATING:
                 leads = job.metadata.labels[keys.OWNER_KIND] == CLUSTER.name
-                changing.setdefault(job.metadata.namespace, set()).add(leads)
-        both = [namespace for namespace, kinds in changing.items() if len(kinds) > 1]
-        if both:
-            raise Broken(f"a cluster and one of its machines are changed at the same time: {both}")
+                jobs = of_cluster if leads else of_members
+                jobs.setdefault(job.metadata.namespace, []).append(job.metadata.name)
+        for namespace in of_cluster.keys() & of_members.keys():
+            both = of_cluster[namespace] + of_members[namespace]
+            raise Broken(f"a cluster and a machine of it are changed at the same time: {both}")
 
     def _check_apply(self, job: Job) -> None:
         uid = job.metadata.controller.uid
