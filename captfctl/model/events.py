@@ -72,7 +72,7 @@ class EventReason(StrEnum):
     # fmt: off
     CONDITION_CHANGED = _normal("ConditionChanged", Action.RECONCILE,
         "A condition changed; a Warning where the table of reasons says so.")
-    WRITE_REFUSED = _warning("WriteRefused", Action.RECONCILE,
+    REQUEST_REFUSED = _warning("RequestRefused", Action.RECONCILE,
         "The API server refuses what a pass needs, as a full quota does. It is tried again.")
     JOB_CREATED = _normal("JobCreated", Action.RUN,
         "A Job was started: its operation, attempt and image, and why it is due.")

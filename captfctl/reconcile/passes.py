@@ -95,7 +95,7 @@ def _write_despite(p: Pass, known: Known | None, failure: Exception) -> None:
     """What was learned before a failure."""
     if isinstance(failure, REFUSALS) and not isinstance(failure, NamespaceTerminating):
         # Trying again alone will not help, and the log is not where people look.
-        p.record(EventReason.WRITE_REFUSED.says(f"{failure}; it is tried again", once=True))
+        p.record(EventReason.REQUEST_REFUSED.says(f"{failure}; it is tried again", once=True))
     if known is not None:
         sum_up(p, known)
     try:

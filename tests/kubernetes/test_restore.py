@@ -36,8 +36,8 @@ def test_a_restore_that_a_full_quota_refuses_says_so_and_goes_on_when_there_is_r
     limit_secrets(story, len(story.door.list(SECRETS, story.namespace).items))
 
     restoring.request(story, serial)
-    eventually(lambda: story.events("WriteRefused"), lambda: f"it is told: {story.explain()}")
-    assert "exceeded quota: full" in story.events("WriteRefused")[0].note
+    eventually(lambda: story.events("RequestRefused"), lambda: f"it is told: {story.explain()}")
+    assert "exceeded quota: full" in story.events("RequestRefused")[0].note
     wait_for(story, "StateCorrupt")
 
     story.site.kubectl("delete", "resourcequota", "full", "-n", story.namespace)

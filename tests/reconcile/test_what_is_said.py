@@ -63,7 +63,7 @@ def try_to_start(ready: World, error: Exception) -> None:
 
 def test_what_the_server_refuses_is_told_once(ready: World):
     try_to_start(ready, Forbidden(QUOTA))
-    told = [note for note in ready.events.notes if note.reason == "WriteRefused"]
+    told = [note for note in ready.events.notes if note.reason == "RequestRefused"]
     assert {note.note for note in told} == {f"{QUOTA}; it is tried again"}
     assert all(note.once for note in told)
 
@@ -71,7 +71,7 @@ def test_what_the_server_refuses_is_told_once(ready: World):
 @pytest.mark.parametrize("error", [Unavailable, Conflict, NamespaceTerminating])
 def test_what_passes_by_itself_or_has_a_reason_of_its_own_is_not_told_so(ready: World, error):
     try_to_start(ready, error("no"))
-    assert notes(ready, "WriteRefused") == []
+    assert notes(ready, "RequestRefused") == []
 
 
 # The image that runs.
