@@ -134,7 +134,7 @@ def secrets_are_told_nowhere(story: Approvals, more: Callable[[], dict[str, str]
     story.wait_settled()
     story.set_variables(size=PLAIN)
     plan = story.wait_phases("Pending").metadata.name
-    printed = story.approve(plan, "--yes") + story.approve(plan, "-o", "json")
+    printed = story.approve(plan, "--dry-run", "-o", "json") + story.approve(plan, "--yes")
     story.wait_phases("Applied")
     story.wait_settled()
 

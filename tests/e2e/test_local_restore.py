@@ -9,6 +9,7 @@ from tests.e2e.scenarios import Story
 
 pytestmark = [
     pytest.mark.terraform,
+    pytest.mark.timeout(300),
     pytest.mark.kubectl,
     pytest.mark.skipif(shutil.which("terraform") is None, reason="terraform is not on PATH"),
     pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not on PATH"),
