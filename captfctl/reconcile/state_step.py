@@ -238,9 +238,10 @@ def _adopt(p: Pass, books: Bookkeeping, found: State) -> State | Unreadable:
 
 def _adoption_source(books: Bookkeeping) -> FinishedRun | None:
     """The run whose state this is: the newer of the newest apply and restore, if it succeeded."""
-    newest = (books.newest(Op.APPLY), books.newest(Op.RESTORE))
-    good = [run for run in newest if run is not None and run.ok]
-    return max(good, key=lambda run: run.finished_at, default=None)
+    of_each = (books.newest(Op.APPLY), books.newest(Op.RESTORE))
+    runs = [run for run in of_each if run is not None]
+    newest = max(runs, key=lambda run: run.finished_at, default=None)
+    return newest if newest is not None and newest.ok else None
 
 
 def _count_samples(p: Pass, books: Bookkeeping) -> None:

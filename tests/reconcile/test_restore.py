@@ -149,6 +149,26 @@ def test_the_serial_after_a_restored_one_is_backed_up_beside_the_old_one(backed:
     assert sorted(backup.serial for backup in sets(backed)) == [1, 2, 2, 3]
 
 
+def apply_with(world: World, region: str) -> Job:
+    """A change that is about to be applied."""
+    world.edit(variables(f'{{"region":"{region}"}}'))
+    world.settle(3)
+    world.advance(seconds=5)
+    return world.active_job()
+
+
+def test_an_apply_that_fails_later_does_not_make_the_state_that_of_the_restore(backed: World):
+    restore(backed, 2)
+    backed.settle(3)
+    backed.runner.succeed(apply_with(backed, "eu-2"))
+    backed.settle(3)
+    applied = chunk(backed).metadata.annotations[keys.INPUTS_HASH]
+
+    backed.runner.fail(apply_with(backed, "eu-3"))
+    backed.settle(3)
+    assert chunk(backed).metadata.annotations[keys.INPUTS_HASH] == applied
+
+
 def test_a_lost_state_is_restored_and_nothing_is_applied(backed: World):
     lose_state(backed)
     backed.run()
