@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-CORES := $(shell $(PYTHON) -c 'import os; print(os.cpu_count() or 1)')
+CORES = $(shell $(PYTHON) -c 'import os; print(os.cpu_count() or 1)')
 # Tests wait for processes about as long as they compute: two workers for each core.
 WORKERS ?= $(shell expr 2 \* $(CORES))
 # Each worker of the tests on a real Kubernetes has a control plane of its own, which computes, too.

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from captfctl.reconcile.restore_situation import Loaded, Situation
-from captfctl.terraform.state.backups import parse_serial
+from captfctl.terraform.state.backups import requested_serial
 from captfctl.terraform.state.contents import Contents
 
 
@@ -45,7 +45,7 @@ def _marks(now: Situation, loaded: Loaded, *, current: bool) -> Iterator[str]:
             yield "the state has its serial and another content"
         if live.state.lineage != backup.lineage:
             yield "other lineage"
-    if parse_serial(now.pending) == backup.serial:
+    if requested_serial(now.obj.metadata) == backup.serial:
         yield "requested"
     if now.obj.status.last_restored_serial == backup.serial:
         yield "restored or tried last"

@@ -13,11 +13,7 @@ from captfctl.errors import RefusedByRule
 from captfctl.model import keys
 from captfctl.model.conditions import FALSE, Type, find
 from captfctl.reconcile.restore_situation import Loaded, Situation
-from captfctl.terraform.state.backups import (
-    BackupSet,
-    newest_complete,
-    parse_serial,
-)
+from captfctl.terraform.state.backups import BackupSet, newest_complete, requested_serial
 from captfctl.terraform.state.contents import Contents
 from captfctl.terraform.state.lock import LockHolder
 from captfctl.terraform.state.reader import StateProblem, Unreadable
@@ -97,7 +93,7 @@ def check(now: Situation, wish: Wish) -> AlreadyRequested | Proposal:
             do="choose another one of --list, or put its Secrets back from a copy of yours",
         )
     _check_object(now, backup)
-    if now.pending and parse_serial(now.pending) == backup.serial:
+    if requested_serial(now.obj.metadata) == backup.serial:
         return AlreadyRequested(backup.serial)
     _check_request(now, backup, wish)
     return Proposal(

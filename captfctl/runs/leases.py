@@ -43,13 +43,13 @@ class Leases:
         group = subject.group if self._gate and run.exclusive else None
         leads = group is not None and subject.kind == group.leader
         taken = self._store.take(subject.run_lease, LeaseKind.RUN, run)
+        if taken.to_refresh is not None and group is not None and not leads:
+            wait = self._leader_runs(run, group)
+            if wait is not None:
+                return wait  # not refreshed: the leader must not wait for what waits for it
+        taken = self._refreshed(taken)
         if not taken.acquired:
             return _wait_for(taken, f"the run lease of {subject.kind} {subject.name}")
-        if taken.to_refresh is not None:
-            if group is not None and not leads and (wait := self._leader_runs(run, group)):
-                return wait  # not refreshed: the leader must not wait for what waits for it
-            if not self._store.refresh(taken.to_refresh):
-                return _wait_for(Taken(False), f"the run lease of {subject.kind} {subject.name}")
         if group is None:
             return None
         try:
@@ -60,9 +60,7 @@ class Leases:
 
     def _leader_gate(self, run: Run, group: Group) -> Wait | None:
         subject = run.subject
-        taken = self._store.take(group.lease, LeaseKind.CLUSTER, run)
-        if taken.to_refresh is not None and not self._store.refresh(taken.to_refresh):
-            taken = Taken(False)
+        taken = self._refreshed(self._store.take(group.lease, LeaseKind.CLUSTER, run))
         if not taken.acquired:
             self._store.give_up(subject.namespace, subject.run_lease, run.name)
             return _wait_for(taken, f"the cluster lease of {group.name}")
@@ -71,6 +69,11 @@ class Leases:
             return None
         # Both leases stay: operations that would start now queue behind this one.
         return Wait(WaitReason.MACHINE_OPERATIONS, _running_message(running))
+
+    def _refreshed(self, taken: Taken) -> Taken:
+        """The same once what is only found is written, too."""
+        lost = taken.to_refresh is not None and not self._store.refresh(taken.to_refresh)
+        return Taken(False) if lost else taken
 
     def _members_running(self, subject: Subject, group: Group) -> list[str]:
         """Names of the Jobs of members that exclude the leader's."""
@@ -129,22 +132,18 @@ class Leases:
 
     def give_up(self, run: Run) -> None:
         """Give back what a start took that came to nothing (leases.md: Giving leases back)."""
-        subject = run.subject
-        self._store.give_up(subject.namespace, subject.run_lease, run.name)
-        if subject.group and subject.kind == subject.group.leader:
-            self._store.give_up(subject.namespace, subject.group.lease, run.name)
+        for lease in _leases_of(run.subject):
+            self._store.give_up(run.subject.namespace, lease, run.name)
 
     def release(self, subject: Subject, job: str) -> None:
         """Give back what `job` holds, which has ended (leases.md: Giving leases back)."""
-        self._store.give_back(subject.namespace, subject.run_lease, job)
-        if subject.group and subject.kind == subject.group.leader:
-            self._store.give_back(subject.namespace, subject.group.lease, job)
+        for lease in _leases_of(subject):
+            self._store.give_back(subject.namespace, lease, job)
 
     def job_removed(self, subject: Subject, job: str) -> None:
         """The Job was deleted before it began: its leases are free once no pod of it is left."""
-        self._store.job_removed(subject.namespace, subject.run_lease, job)
-        if subject.group and subject.kind == subject.group.leader:
-            self._store.job_removed(subject.namespace, subject.group.lease, job)
+        for lease in _leases_of(subject):
+            self._store.job_removed(subject.namespace, lease, job)
 
     def read_run_lease(self, subject: Subject) -> Lease | None:
         """The subject's run lease, read live."""
@@ -158,6 +157,13 @@ class Leases:
         """Whether some Job holds the run lease: nothing of the subject is cleaned up meanwhile."""
         lease = self.read_run_lease(subject)
         return lease is not None and not self._store.is_free(lease)
+
+
+def _leases_of(subject: Subject) -> list[str]:
+    """The names of the leases that a Job of the subject may hold."""
+    group = subject.group
+    leads = group is not None and subject.kind == group.leader
+    return [subject.run_lease, group.lease] if group and leads else [subject.run_lease]
 
 
 def _wait_for(taken: Taken, what: str) -> Wait:

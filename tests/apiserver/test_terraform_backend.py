@@ -4,16 +4,16 @@ import base64
 import gzip
 import json
 import os
-import shutil
 import subprocess
 
 import pytest
 
 from tests.apiserver.conftest import Api
+from tests.support.binaries import NEEDS_TERRAFORM
 
 pytestmark = [
     pytest.mark.terraform,
-    pytest.mark.skipif(shutil.which("terraform") is None, reason="terraform is not on PATH"),
+    NEEDS_TERRAFORM,
 ]
 
 MODULE = """

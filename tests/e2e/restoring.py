@@ -78,8 +78,27 @@ def three_serials(story: Story) -> int:
     return serial
 
 
-def damaged_states_are_restored(story: Story) -> None:
-    """Nothing is created again, whatever became of the state."""
+def ask_again_if_it_failed(story: Story, serial: int) -> None:
+    """As the condition says, once the run has ended."""
+
+    def failed() -> bool:
+        found = story.condition("RestoreJobSucceeded")
+        return found is not None and found.reason == "RestoreFailed"
+
+    def asked() -> bool:
+        return keys.RESTORE_STATE in story.cluster().metadata.annotations
+
+    eventually(lambda: failed() or not asked(), lambda: f"it ends: {story.explain()}", 150)
+    if failed():
+        taken_back = f"{keys.RESTORE_STATE}-"
+        story.site.kubectl("annotate", "terraformcluster", NAME, "-n", story.namespace, taken_back)
+        eventually(lambda: not story.cluster().status.last_restored_serial, "it is forgotten", 20)
+        request(story, serial)
+
+
+def damaged_states_are_restored(story: Story, *, server_stays: bool) -> None:
+    """Nothing is created again, whatever became of the state. `server_stays`: when the manager is
+    killed; without a server to push to, a restore fails, and is not tried again by itself."""
     serial = three_serials(story)
     before, applies = ids(story), len(story.jobs(Op.APPLY))
 
@@ -103,6 +122,8 @@ def damaged_states_are_restored(story: Story) -> None:
     request(story, serial)
     eventually(lambda: len(story.jobs(Op.RESTORE)) == 4, "the restore starts", 20)
     story.site.crash_manager()
+    if not server_stays:
+        ask_again_if_it_failed(story, serial)
     serial = wait_restored(story, 4)
 
     assert ids(story) == before

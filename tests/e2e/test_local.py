@@ -21,14 +21,15 @@ from captfctl.model.resources import JOBS
 from tests.e2e import scenarios
 from tests.e2e.scenarios import Story
 from tests.e2e.site import IMAGE, ROOT, Captfctl, LocalSite, eventually
+from tests.support.binaries import NEEDS_KUBECTL, NEEDS_TERRAFORM
 
 QUICKSTART = ROOT / "examples" / "quickstart" / "cluster.yaml"
 
 pytestmark = [
     pytest.mark.terraform,
     pytest.mark.kubectl,
-    pytest.mark.skipif(shutil.which("terraform") is None, reason="terraform is not on PATH"),
-    pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not on PATH"),
+    NEEDS_TERRAFORM,
+    NEEDS_KUBECTL,
 ]
 
 

@@ -1,7 +1,6 @@
 """Changes that wait for a person, with real Terraform on the embedded control plane."""
 
 import json
-import shutil
 
 import pytest
 
@@ -10,12 +9,13 @@ from captfctl.model.ops import Op
 from tests.e2e.approvals import SERVER, Approvals, secrets_are_told_nowhere
 from tests.e2e.scenarios import NAME
 from tests.e2e.site import SECRETS_IMAGE, LocalSite
+from tests.support.binaries import NEEDS_KUBECTL, NEEDS_TERRAFORM
 
 pytestmark = [
     pytest.mark.terraform,
     pytest.mark.kubectl,
-    pytest.mark.skipif(shutil.which("terraform") is None, reason="terraform is not on PATH"),
-    pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not on PATH"),
+    NEEDS_TERRAFORM,
+    NEEDS_KUBECTL,
 ]
 
 

@@ -20,6 +20,7 @@ from captfctl.model.resources import (
 )
 from captfctl.reconcile.kinds import RULES
 from tests.e2e.site import ROOT, Captfctl, LocalSite
+from tests.support.binaries import NEEDS_TERRAFORM
 
 FLEET = ROOT / "examples" / "fleet"
 MEMBERS = (
@@ -31,7 +32,7 @@ MEMBERS = (
 
 pytestmark = [
     pytest.mark.terraform,
-    pytest.mark.skipif(shutil.which("terraform") is None, reason="terraform is not on PATH"),
+    NEEDS_TERRAFORM,
 ]
 
 

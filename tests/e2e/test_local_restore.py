@@ -1,23 +1,22 @@
 """The restore drill with real Terraform on the embedded control plane."""
 
-import shutil
-
 import pytest
 
 from tests.e2e import restoring
 from tests.e2e.scenarios import Story
+from tests.support.binaries import NEEDS_KUBECTL, NEEDS_TERRAFORM
 
 pytestmark = [
     pytest.mark.terraform,
     pytest.mark.timeout(300),
     pytest.mark.kubectl,
-    pytest.mark.skipif(shutil.which("terraform") is None, reason="terraform is not on PATH"),
-    pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not on PATH"),
+    NEEDS_TERRAFORM,
+    NEEDS_KUBECTL,
 ]
 
 
 def test_a_state_damaged_in_any_way_is_restored_and_nothing_is_created_again(site):
-    restoring.damaged_states_are_restored(Story(site, "drill", seconds=0))
+    restoring.damaged_states_are_restored(Story(site, "drill", seconds=0), server_stays=False)
 
 
 def test_a_state_of_several_secrets_is_restored_and_a_held_deletion_goes_on(site):

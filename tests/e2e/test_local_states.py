@@ -3,7 +3,6 @@ embedded control plane."""
 
 import json
 import os
-import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,12 +18,13 @@ from tests.e2e import states
 from tests.e2e.scenarios import NAME, Story, failed_apply, leftovers, nothing_left
 from tests.e2e.site import IMAGE, ROOT, LocalSite, eventually
 from tests.e2e.states import rewrite, wait_for
+from tests.support.binaries import NEEDS_KUBECTL, NEEDS_TERRAFORM
 
 pytestmark = [
     pytest.mark.terraform,
     pytest.mark.kubectl,
-    pytest.mark.skipif(shutil.which("terraform") is None, reason="terraform is not on PATH"),
-    pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not on PATH"),
+    NEEDS_TERRAFORM,
+    NEEDS_KUBECTL,
 ]
 
 

@@ -2,7 +2,6 @@
 back, see what a deletion destroys, and delete."""
 
 import json
-import shutil
 import subprocess
 from typing import Any
 
@@ -14,12 +13,13 @@ from captfctl.terraform.state.protected import delete_protected
 from tests.e2e.scenarios import NAME, Story
 from tests.e2e.site import CAPTFCTL, eventually
 from tests.e2e.states import state_secret, wait_for
+from tests.support.binaries import NEEDS_KUBECTL, NEEDS_TERRAFORM
 
 pytestmark = [
     pytest.mark.terraform,
     pytest.mark.kubectl,
-    pytest.mark.skipif(shutil.which("terraform") is None, reason="terraform is not on PATH"),
-    pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not on PATH"),
+    NEEDS_TERRAFORM,
+    NEEDS_KUBECTL,
 ]
 
 

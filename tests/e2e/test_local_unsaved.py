@@ -1,7 +1,6 @@
 """States that could not be stored, with real Terraform on the embedded control plane."""
 
 import os
-import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,12 +13,13 @@ from tests.e2e import scenarios
 from tests.e2e.counted import COUNTED, Counted
 from tests.e2e.scenarios import Story
 from tests.e2e.site import LocalSite, eventually
+from tests.support.binaries import NEEDS_KUBECTL, NEEDS_TERRAFORM
 
 pytestmark = [
     pytest.mark.terraform,
     pytest.mark.kubectl,
-    pytest.mark.skipif(shutil.which("terraform") is None, reason="terraform is not on PATH"),
-    pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not on PATH"),
+    NEEDS_TERRAFORM,
+    NEEDS_KUBECTL,
 ]
 
 

@@ -1,7 +1,6 @@
 """The restore drill on a real control plane, also where a quota refuses what a restore needs."""
 
 import json
-import shutil
 
 import pytest
 
@@ -10,17 +9,18 @@ from tests.e2e import restoring
 from tests.e2e.scenarios import Story
 from tests.e2e.site import eventually
 from tests.e2e.states import wait_for
+from tests.support.binaries import NEEDS_KUBECTL, NEEDS_TERRAFORM
 
 pytestmark = [
     pytest.mark.kubernetes,
     pytest.mark.timeout(300),
-    pytest.mark.skipif(shutil.which("terraform") is None, reason="terraform is not on PATH"),
-    pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not on PATH"),
+    NEEDS_TERRAFORM,
+    NEEDS_KUBECTL,
 ]
 
 
 def test_a_state_damaged_in_any_way_is_restored_and_nothing_is_created_again(site):
-    restoring.damaged_states_are_restored(Story(site, "drill", seconds=0))
+    restoring.damaged_states_are_restored(Story(site, "drill", seconds=0), server_stays=True)
 
 
 def test_a_state_of_several_secrets_is_restored_and_a_held_deletion_goes_on(site):

@@ -1,6 +1,5 @@
 """The scenarios on a real Kubernetes with real Cluster API."""
 
-import shutil
 from functools import partial
 
 import pytest
@@ -9,12 +8,13 @@ from tests.e2e import scenarios, states
 from tests.e2e.counted import COUNTED, Counted
 from tests.e2e.scenarios import Story
 from tests.e2e.site import IMAGE
+from tests.support.binaries import NEEDS_KUBECTL, NEEDS_TERRAFORM
 
 pytestmark = [
     pytest.mark.kubernetes,
     pytest.mark.timeout(300),
-    pytest.mark.skipif(shutil.which("terraform") is None, reason="terraform is not on PATH"),
-    pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not on PATH"),
+    NEEDS_TERRAFORM,
+    NEEDS_KUBECTL,
 ]
 
 

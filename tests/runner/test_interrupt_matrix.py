@@ -6,11 +6,11 @@ two seconds at the end of each of its steps: a small interrupt matrix.
 
 import os
 import random
-import shutil
 import subprocess
 
 import pytest
 
+from tests.support.binaries import NEEDS_TERRAFORM
 from tests.tools import interrupt_matrix
 from tests.tools.tally import table
 
@@ -30,7 +30,7 @@ def _can_name_hosts() -> bool:
 
 
 @pytest.mark.terraform
-@pytest.mark.skipif(shutil.which("terraform") is None, reason="terraform is not on PATH")
+@NEEDS_TERRAFORM
 @pytest.mark.skipif(not _can_name_hosts(), reason="needs a host name of its own (unshare --uts)")
 @pytest.mark.parametrize("ways", [interrupt_matrix.STOPS, BRIEF], ids=["stopped", "server away"])
 def test_a_disturbed_apply_leaves_nothing_that_keeps_the_next_one_from_converging(ways):

@@ -4,7 +4,6 @@
 import gzip
 import json
 import random
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,12 +16,13 @@ from captfctl.model.resources import SECRETS
 from runner import wire
 from tests.runner.harness import wait_until
 from tests.runner.test_interrupt_matrix import _can_name_hosts
+from tests.support.binaries import NEEDS_TERRAFORM
 from tests.support.proxy import FaultProxy
 from tests.tools.interrupt_matrix import RESOURCES, Site
 
 pytestmark = [
     pytest.mark.terraform,
-    pytest.mark.skipif(shutil.which("terraform") is None, reason="terraform is not on PATH"),
+    NEEDS_TERRAFORM,
     pytest.mark.skipif(not _can_name_hosts(), reason="needs a host name of its own"),
 ]
 

@@ -17,6 +17,16 @@ def _decoded(resource: Resource[Any], body: bytes) -> Any:
 class SharedLists(EmbeddedDoor):
     """What a list gives belongs to all who list: it must not be changed. `get` gives a copy."""
 
-    def list(self, resource: Resource[Any], namespace: str = "", *, labels: str = "", **_: Any):
-        found = self._store.list(self._served(resource), namespace, ListOptions(labels=labels))
-        return Page([_decoded(resource, body) for body in found.items], found.resource_version)
+    def list(
+        self,
+        resource: Resource[Any],
+        namespace: str = "",
+        *,
+        labels: str = "",
+        limit: int = 0,
+        continue_token: str = "",
+    ):
+        options = ListOptions(labels=labels, limit=limit, continue_token=continue_token)
+        found = self._store.list(self._served(resource), namespace, options)
+        items = [_decoded(resource, body) for body in found.items]
+        return Page(items, found.resource_version, found.continue_token, found.remaining)

@@ -2,7 +2,6 @@
 
 import json
 import random
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 
 from captfctl.terraform.state.contents import addresses_in
+from tests.support.binaries import NEEDS_TERRAFORM
 
 PROVIDER = 'provider["terraform.io/builtin/terraform"]'
 
@@ -73,7 +73,7 @@ def drawn_keys(chance: random.Random) -> list[str]:
 
 
 @pytest.mark.terraform
-@pytest.mark.skipif(shutil.which("terraform") is None, reason="terraform is not on PATH")
+@NEEDS_TERRAFORM
 def test_addresses_are_those_that_terraform_lists(tmp_path: Path):
     seed = random.randrange(2**32)
     keys = drawn_keys(random.Random(seed))
