@@ -11,17 +11,25 @@ PLANES ?= $(shell expr 1 + $(CORES))
 # How often a failed test is tried again; CI does once, and shows which (each is a defect to look at).
 RERUNS ?= 0
 
-.PHONY: demo test check bench completions reference clean cluster builtin-types control-plane test-kubernetes runner-binary
+# How many courses of events `make simulation` tries.
+SEEDS ?= 200
+
+.PHONY: demo test simulation check bench completions reference clean cluster builtin-types control-plane test-kubernetes runner-binary
 
 demo: $(READY)
 	@$(BIN)/python examples/demo.py
 
 # Bytecode is kept, also where the environment says otherwise: each process of the tests, and there are
 # hundreds, would compile what it imports.
-test test-kubernetes: export PYTHONDONTWRITEBYTECODE :=
+test simulation test-kubernetes: export PYTHONDONTWRITEBYTECODE :=
 
 test: $(READY)
 	@$(BIN)/python -m pytest -n $(WORKERS) --reruns $(RERUNS) -rsR
+
+# Hours of virtual time each, with faults at every request.
+simulation: $(READY)
+	@$(BIN)/python -m tests.simulation --quiet --seeds $(SEEDS)
+	@$(BIN)/python -m tests.simulation --quiet --seeds $(SEEDS) --apps
 
 check: $(READY)
 	@$(BIN)/ruff format --check .

@@ -1,11 +1,29 @@
-"""Replay one seed and tell its story: `python -m tests.simulation --seed 17`."""
+"""Replay one seed and tell its story: `python -m tests.simulation --seed 17`.
+
+Many seeds, on all cores: `python -m tests.simulation --seeds 10000 --quiet`.
+"""
 
 import argparse
+import logging
+import os
 import sys
+import traceback
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
 
 from tests.simulation.apps import AppSimulation
 from tests.simulation.course import Broken, Course
 from tests.simulation.simulator import Simulation
+
+
+@dataclass(frozen=True)
+class Ending:
+    """What became of the course of one seed; `wrong` is empty where it ended well."""
+
+    seed: int
+    story: list[str]
+    wrong: str
 
 
 def main() -> int:
@@ -15,21 +33,33 @@ def main() -> int:
     parser.add_argument("--steps", type=int, default=150, help="with faults, before the quiet end")
     parser.add_argument("--apps", action="store_true", help="the runs engine alone, with apps")
     parser.add_argument("--quiet", action="store_true", help="tell only what went wrong")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes")
     options = parser.parse_args()
-    wrong = 0
-    for seed in range(options.seed, options.seed + options.seeds):
-        kind = AppSimulation if options.apps else Simulation
-        simulation: Course = kind(seed, steps=options.steps)
-        verdict = "ended well"
-        try:
-            simulation.run()
-        except Broken as broken:
-            wrong += 1
-            verdict = f"BROKEN: {broken}"
-        if not options.quiet:
-            print("\n".join(simulation.story))
-        print(f"seed {seed}: {verdict}")
-    return 1 if wrong else 0
+    seeds = range(options.seed, options.seed + options.seeds)
+    course = partial(ending, AppSimulation if options.apps else Simulation, options.steps)
+    broken = 0
+    # The story has what a manager logs about its passes; the rest of its log is of no seed.
+    with ProcessPoolExecutor(options.workers, initializer=logging.disable) as workers:
+        for end in workers.map(course, seeds):
+            broken += bool(end.wrong)
+            if end.wrong or not options.quiet:
+                print("\n".join(end.story))
+                print(f"seed {end.seed}: {end.wrong or 'ended well'}", flush=True)
+    print(f"{len(seeds)} seeds from {options.seed}: {broken} broken")
+    return 1 if broken else 0
+
+
+def ending(kind: type[AppSimulation] | type[Simulation], steps: int, seed: int) -> Ending:
+    """Run the course of `seed` to its end, or to where an invariant breaks or the product fails."""
+    course: Course = kind(seed, steps=steps)
+    wrong = ""
+    try:
+        course.run()
+    except Broken as broken:
+        wrong = f"BROKEN: {broken}"
+    except Exception:
+        wrong = f"FAILED: {traceback.format_exc()}"
+    return Ending(seed, course.story, wrong)
 
 
 if __name__ == "__main__":
