@@ -13,7 +13,6 @@ from captfctl.model.kinds import Kind
 from captfctl.model.meta import Condition
 from captfctl.model.ops import Op
 from captfctl.reconcile import bookkeeping, plans, preamble
-from captfctl.reconcile.act import Obstacle, prepare
 from captfctl.reconcile.adoption import adopt_as_cluster_api_does
 from captfctl.reconcile.cache import DoorCache
 from captfctl.reconcile.context import Pass
@@ -24,8 +23,9 @@ from captfctl.reconcile.known import Decided
 from captfctl.reconcile.metrics import NoMetrics
 from captfctl.reconcile.paused import paused_branch
 from captfctl.reconcile.preamble import Entered
-from captfctl.reconcile.run import decide
+from captfctl.reconcile.run_branch import decide
 from captfctl.reconcile.setup import set_up
+from captfctl.reconcile.starting import Obstacle, prepare
 from captfctl.runs.slots import Slots
 from captfctl.settings import PassSettings
 

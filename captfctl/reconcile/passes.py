@@ -18,7 +18,7 @@ from captfctl.reconcile.known import Known
 from captfctl.reconcile.paused import paused_branch
 from captfctl.reconcile.preamble import Entered
 from captfctl.reconcile.report import show, transitions
-from captfctl.reconcile.run import run_branch
+from captfctl.reconcile.run_branch import run_branch
 from captfctl.reconcile.setup import set_up
 from captfctl.runs import finished
 from captfctl.runs.slots import SlotOwner

@@ -18,12 +18,12 @@ from captfctl.reconcile import (
     restore,
     state_step,
 )
-from captfctl.reconcile.act import run_job
 from captfctl.reconcile.context import Pass
 from captfctl.reconcile.finish import finish
 from captfctl.reconcile.known import Decided, Ended, Known, StateView
 from captfctl.reconcile.retain import retained_uid
 from captfctl.reconcile.snapshot import snapshot
+from captfctl.reconcile.starting import run_job
 from captfctl.terraform.state.owners import repair_owner_references
 from captfctl.terraform.state.reader import State, Unreadable, read_state
 

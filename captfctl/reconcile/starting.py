@@ -1,4 +1,4 @@
-"""Doing what was decided: the checks before a Job, then the Job
+"""Starting the decided Job: what is checked before, then the start
 (reconcile.md: Starting the decided operation)."""
 
 import logging
