@@ -66,6 +66,9 @@ def released(p: Pass, known: Known, uid: str) -> Ended:
 
 
 def _clean_up(p: Pass, known: Known, steps: Callable[[], None]) -> Ended:
+    """What is removed cannot be had back. So the object is confirmed first: one that the cache
+    showed as it was before may not know yet which state it was left with. Raises `Conflict`."""
+    p.confirm()
     if p.env.leases.run_lease_live(p.owner):
         return finish(p, known, constants.LAG_REQUEUE)
     steps()

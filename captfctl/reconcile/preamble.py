@@ -109,6 +109,7 @@ def _externally_managed(p: Pass) -> Result:
         return DONE
     if _runs_something(p):
         return after(constants.GATE_REQUEUE)
+    p.confirm()  # the cache may lag: the mark may be gone, and then a destroy is due
     kept = retain(p)
     p.drop_finalizer()
     p.persist()

@@ -1,6 +1,9 @@
 """Crashes, lost answers, stale caches, two managers: what one pass leaves for the next
 (runs.md: After a crash)."""
 
+import gzip
+import json
+
 import pytest
 
 from captfctl.cluster.errors import Conflict, Unavailable
@@ -221,6 +224,41 @@ def test_a_pause_that_the_cache_has_not_seen_holds(world: World):
     assert world.jobs() == []
     assert keys.BLOCK_MOVE not in world.obj.metadata.annotations
     assert world.leases() == []
+
+
+def test_a_cache_that_has_not_seen_the_state_that_was_left_removes_no_emptied_one(world: World):
+    world.settle(2)
+    world.runner.succeed(world.active_job())
+    world.delete()
+    cache = Stale(world)
+
+    def away(*_, **__):
+        raise Unavailable("away")
+
+    with pytest.raises(Unavailable):  # the state is remembered, and no destroy starts
+        world.run(world.env(Overridden(world.writes, create={"leases": away})))
+    name = names.state_secret(world.owner.suffix)
+    secret = world.secret(name)
+    assert secret is not None
+    state = json.loads(gzip.decompress(secret.data[keys.TFSTATE])) | {"resources": []}
+    secret.data[keys.TFSTATE] = gzip.compress(json.dumps(state).encode())
+    world.door.update(SECRETS, secret)
+    with pytest.raises(Conflict):
+        world.run(world.env(cache=cache))
+    assert world.secret(name) is not None
+    world.run()
+    assert world.reason("StateReadable") == "False/StateReplaced"
+
+
+def test_a_mark_that_the_cache_alone_still_shows_disowns_no_state(ready: World):
+    ready.edit(annotated({keys.MANAGED_BY: "somebody"}))
+    ready.delete()
+    cache = Stale(ready)
+    ready.edit(lambda obj: obj.metadata.annotations.pop(keys.MANAGED_BY))
+    assert ready.run(ready.env(cache=cache)).requeue_after == 1
+    state = ready.secret(names.state_secret(ready.owner.suffix))
+    assert state is not None
+    assert keys.RETAINED_FROM_UID not in state.metadata.labels
 
 
 def test_a_vanished_apply_is_due_again_at_equal_inputs(ready: World):
