@@ -3,26 +3,27 @@
 import shutil
 from pathlib import Path
 
-from tests.e2e.site import QUICKSTART
-
-COUNTED = "registry.example.com/counted/cluster:v1"
+from tests.e2e.site import QUICKSTART, Site
 
 
 class Counted:
-    """A module that writes down each thing that it creates, and waits for a gate meanwhile."""
+    """A module that writes down each thing that it creates, and waits for a gate meanwhile. The
+    site gets an `image` for it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, site: Site, folder: Path) -> None:
         self.created = folder / "created"
         self.gate = folder / "gate"
-        self.module = folder / "module"
-        shutil.copytree(QUICKSTART, self.module)
+        module = folder / "counted"
+        shutil.copytree(QUICKSTART, module)
         waits = f"until test -e {self.gate}; do sleep 0.05; done"
-        (self.module / "counted.tf").write_text(
+        (module / "counted.tf").write_text(
             'resource "terraform_data" "counted" {\n'
             '  provisioner "local-exec" {\n'
             f'    command = "echo >> {self.created}; {waits}"\n'
             "  }\n}\n"
         )
+        self.image = f"registry.example.com/{site.fresh_name('counted')}/cluster:v1"
+        site.add_image(self.image, module=module)
 
     @property
     def times(self) -> int:

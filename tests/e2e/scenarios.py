@@ -34,8 +34,8 @@ from captfctl.model.terraform import TerraformCluster
 from captfctl.reconcile.kept_pods import kept_pods
 from captfctl.terraform.state.reader import State, read_state
 from runner import wire
-from tests.e2e.counted import COUNTED, Counted
-from tests.e2e.site import IMAGE, ROOT, Site, children, eventually
+from tests.e2e.counted import Counted
+from tests.e2e.site import IMAGE, ROOT, Captfctl, Site, children, eventually
 
 NAME = "quickstart"
 
@@ -341,15 +341,40 @@ def terraform_is_killed_while_it_applies(story: Story) -> None:
 
 def pod_is_deleted_while_terraform_applies(story: Story) -> None:
     """The result is read before the pod goes: an interruption, tried again at once."""
+    pod = pod_that_applies(story)
+    story.site.kubectl("delete", "pod", pod, "-n", story.namespace, "--timeout=90s")
+    interrupted_apply_is_tried_again(story)
+
+
+def node_is_drained_while_terraform_applies(story: Story, node: str) -> None:
+    """The pod goes once its result is read; the apply is tried again at once."""
+    pod = pod_that_applies(story)
+    drained = f"captf.io/drained={story.namespace}"  # and no pod of an earlier story
+    story.site.kubectl("label", "pod", pod, "-n", story.namespace, drained)
+    selected = (f"--pod-selector={drained}", "--delete-emptydir-data", "--timeout=90s")
+    try:
+        told = story.site.kubectl("drain", node, *selected)
+        assert pod not in [left.metadata.name for left in story.pods()], told
+    finally:
+        story.site.kubectl("uncordon", node)
+    interrupted_apply_is_tried_again(story)
+
+
+def pod_that_applies(story: Story) -> str:
+    """Its name."""
     story.create()
     story.wait_applying()
     story.set_variables(seconds=0)  # for the next one
     (pod,) = story.pods()
-    story.site.kubectl("delete", "pod", pod.metadata.name, "-n", story.namespace, "--timeout=90s")
+    return pod.metadata.name
+
+
+def interrupted_apply_is_tried_again(story: Story) -> None:
+    """At once, and as one that told what it did."""
     eventually(lambda: len(story.jobs(Op.APPLY)) == 2, lambda: f"again: {story.explain()}", 30)
     first, second = story.jobs(Op.APPLY)
     assert first.metadata.annotations[keys.INTERRUPTED] == keys.TRUE
-    assert keys.AFTER_INTERRUPTED_APPLY not in second.metadata.annotations  # it told what it did
+    assert keys.AFTER_INTERRUPTED_APPLY not in second.metadata.annotations
     assert story.events("JobInterrupted")
     story.wait_settled()
     assert story.state().resources == 2
@@ -403,13 +428,13 @@ def supervisor_is_frozen_and_its_pod_deleted_by_force(story: Story) -> None:
     story.wait_quiet()
 
 
-def node_is_frozen_while_its_pod_is_deleted_by_force(story: Story, agent: int) -> None:
+def node_is_frozen_while_its_pod_is_deleted_by_force(story: Story, agent: Captfctl) -> None:
     """A pod is there until its node says that it ended: nothing else counts it as dead."""
     story.create()
     terraform = story.wait_applying()
     story.set_variables(seconds=0)  # for the next one
     (pod,) = story.pods()
-    os.kill(agent, signal.SIGSTOP)
+    agent.signal(signal.SIGSTOP)
     try:
         force = ("--force", "--grace-period=0", "--wait=false")
         story.site.kubectl("delete", "pod", pod.metadata.name, "-n", story.namespace, *force)
@@ -424,7 +449,7 @@ def node_is_frozen_while_its_pod_is_deleted_by_force(story: Story, agent: int) -
         assert not story.jobs(Op.APPLY)
         assert Path(f"/proc/{terraform}").exists()
     finally:
-        os.kill(agent, signal.SIGCONT)
+        agent.signal(signal.SIGCONT)
     eventually(lambda: story.jobs(Op.APPLY), lambda: f"again: {story.explain()}", 60)
     assert not Path(f"/proc/{terraform}").exists()
     story.wait_settled()
@@ -487,7 +512,7 @@ def module_refuses_its_variables(story: Story) -> None:
 def end_apply_without_a_server(story: Story, counted: Counted, away: Callable[[], None]) -> Path:
     """The API server goes `away` while the apply creates something, and then the apply ends; the
     state that it left."""
-    story.replace(IMAGE, COUNTED)
+    story.replace(IMAGE, counted.image)
     story.create()
     eventually(lambda: counted.times == 1, "the creation", 120)
     away()
@@ -510,6 +535,38 @@ def server_is_away_while_an_apply_ends(
     story.wait_settled()
     assert counted.times == 1
     assert story.state().resources == 3
+
+
+def run_dies_with_a_state_that_it_could_not_store(
+    story: Story, counted: Counted, away: Callable[[], None], back: Callable[[], None]
+) -> None:
+    """Its node keeps the state, and the object says so."""
+    file = end_apply_without_a_server(story, counted, away)
+    (uid, *_) = file.relative_to(story.site.node_data / "pods").parts
+    (runner,) = story.site.processes(uid, "/bin/runner run", "--op=")
+    os.kill(runner, signal.SIGKILL)
+    back()
+
+    def told() -> bool:
+        found = story.condition("StateReadable")
+        return found is not None and found.reason == "StateNotSaved"
+
+    eventually(told, lambda: f"it is said: {story.explain()}", 60)
+
+
+def change_stores_what_was_left(story: Story) -> None:
+    """Before the next apply, which goes on from it."""
+    story.set_variables(subnets=3)
+    story.wait_settled()
+    assert story.state().resources == 3
+    assert not [name for name in leftovers(story) if name.startswith("captf-unsaved-")]
+
+
+def deletion_stores_what_was_left(story: Story) -> None:
+    """Before the destroy."""
+    story.site.kubectl("delete", "cluster", NAME, "-n", story.namespace, "--timeout=90s")
+    assert story.gone()
+    eventually(lambda: nothing_left(story), lambda: f"nothing left: {leftovers(story)}", 30)
 
 
 def run_is_out_of_memory(story: Story) -> None:

@@ -1,4 +1,4 @@
-"""States that are not those that were left: what scenarios do to them, and two of these."""
+"""States that are not those that were left: what scenarios do to them, and three of these."""
 
 import gzip
 import json
@@ -7,7 +7,7 @@ from typing import Any
 from captfctl.model import keys, names
 from captfctl.model.core import Secret
 from captfctl.model.ops import Op
-from captfctl.model.resources import SECRETS
+from captfctl.model.resources import SECRETS, TERRAFORM_CLUSTERS
 from tests.e2e.scenarios import NAME, Story, leftovers, nothing_left
 from tests.e2e.site import eventually
 
@@ -67,6 +67,29 @@ def emptied_state_is_held(story: Story) -> None:
     eventually(story.gone, lambda: f"destroyed: {story.explain()}", 60)
     eventually(lambda: story.events("Destroyed"), "the destroy is told", 20)
     eventually(lambda: nothing_left(story), lambda: f"nothing left: {leftovers(story)}", 30)
+
+
+def older_state_is_held(story: Story) -> None:
+    """Also when the status is lost: the object remembers."""
+    story.create()
+    story.wait_settled()
+    older = state_secret(story).data[keys.TFSTATE]
+    story.set_variables(subnets=3)
+    eventually(lambda: len(story.jobs(Op.APPLY)) == 2, "the second apply")
+    story.wait_settled()
+    newer = state_secret(story).data[keys.TFSTATE]
+    put_back(story, older)
+    wait_for(story, "StateReplaced")
+    story.door.patch(
+        TERRAFORM_CLUSTERS, NAME, story.namespace, {"status": None}, subresource="status"
+    )
+    story.set_variables(subnets=4)
+    assert "serial" in wait_for(story, "StateReplaced")
+    assert len(story.jobs(Op.APPLY)) == 2
+    put_back(story, newer)
+    eventually(lambda: len(story.jobs(Op.APPLY)) == 3, lambda: f"it goes on: {story.explain()}")
+    story.wait_settled()
+    assert story.state().resources == 2
 
 
 def another_state_is_accepted_by_a_person(story: Story) -> None:

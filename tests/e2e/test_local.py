@@ -17,7 +17,7 @@ from captfctl.embedded.layout import STORE
 from captfctl.embedded.store import EmbeddedStore
 from captfctl.model import keys
 from captfctl.model.ops import Op
-from captfctl.model.resources import JOBS
+from captfctl.model.resources import JOBS, NODES
 from tests.e2e import scenarios
 from tests.e2e.scenarios import Story
 from tests.e2e.site import IMAGE, ROOT, Captfctl, LocalSite, eventually
@@ -192,6 +192,12 @@ def test_sigterm_interrupts_the_run_in_order_and_it_is_tried_again_at_once(site)
 
 def test_a_deleted_pod_tells_its_result_before_it_goes(site):
     scenarios.pod_is_deleted_while_terraform_applies(Story(site, "deleted", seconds=20))
+
+
+def test_a_drained_pod_tells_its_result_before_it_goes(site):
+    (node,) = site.door().list(NODES).items
+    story = Story(site, "drained", seconds=20)
+    scenarios.node_is_drained_while_terraform_applies(story, node.metadata.name)
 
 
 def test_a_run_that_reaches_its_deadline_says_so(site):

@@ -1,18 +1,14 @@
 """States that could not be stored, with real Terraform on the embedded control plane."""
 
-import os
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from captfctl.model.ops import Op
-from captfctl.model.resources import SECRETS
 from tests.e2e import scenarios
-from tests.e2e.counted import COUNTED, Counted
+from tests.e2e.counted import Counted
 from tests.e2e.scenarios import Story
-from tests.e2e.site import LocalSite, eventually
+from tests.e2e.site import LocalSite
 from tests.support.binaries import NEEDS_KUBECTL, NEEDS_TERRAFORM
 
 pytestmark = [
@@ -24,19 +20,19 @@ pytestmark = [
 
 
 @pytest.fixture
-def counted(tmp_path: Path) -> Counted:
-    return Counted(tmp_path)
-
-
-@pytest.fixture
-def site(tmp_path: Path, counted: Counted) -> Iterator[LocalSite]:
+def site(tmp_path: Path) -> Iterator[LocalSite]:
+    """Each outage has one for itself."""
     site = LocalSite(tmp_path / "site")
-    site.add_image(COUNTED, module=counted.module)
     site.start()
     try:
         yield site
     finally:
         site.stop()
+
+
+@pytest.fixture
+def counted(site: LocalSite, tmp_path: Path) -> Counted:
+    return Counted(site, tmp_path)
 
 
 def test_a_state_that_could_not_be_stored_is_stored_when_the_server_is_back(site, counted):
@@ -47,24 +43,11 @@ def test_a_state_that_could_not_be_stored_is_stored_when_the_server_is_back(site
 @pytest.mark.parametrize("then", ["changed", "deleted"])
 def test_a_state_that_its_dead_run_could_not_store_is_stored_by_the_next(site, counted, then):
     story = Story(site, "dead")
-    scenarios.end_apply_without_a_server(story, counted, site.up.kill)
-    (runner,) = [pid for pid, line in site.processes("--op=apply").items() if "/runner run" in line]
-    os.kill(runner, signal.SIGKILL)
-    site.start()
-
-    def told() -> bool:
-        found = story.condition("StateReadable")
-        return found is not None and found.reason == "StateNotSaved"
-
-    eventually(told, lambda: f"it is said: {story.explain()}", 60)
+    scenarios.run_dies_with_a_state_that_it_could_not_store(
+        story, counted, site.up.kill, site.start
+    )
     if then == "deleted":
-        site.kubectl("delete", "cluster", "quickstart", "-n", story.namespace, "--timeout=90s")
-        assert story.gone()
-        assert len(story.jobs(Op.APPLY)) == 0
+        scenarios.deletion_stores_what_was_left(story)
     else:
-        story.set_variables(subnets=3)
-        story.wait_settled()
-        assert story.state().resources == 3
+        scenarios.change_stores_what_was_left(story)
     assert counted.times == 1
-    secrets = [secret.metadata.name for secret in story.door.list(SECRETS, story.namespace).items]
-    assert not [name for name in secrets if name.startswith("captf-unsaved-")]

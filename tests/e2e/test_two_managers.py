@@ -2,7 +2,6 @@
 (leases.md: Two managers). On a real one: tests/kubernetes/test_faults.py."""
 
 import threading
-from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -10,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from captfctl.clock import SystemClock
-from captfctl.cluster.door import Door, EventType
+from captfctl.cluster.door import Door
 from captfctl.cluster.live import LiveDoor
 from captfctl.embedded.apiserver import ApiServer
 from captfctl.embedded.capi import CapiStandIn
 from captfctl.embedded.plane import install
 from captfctl.embedded.store import EmbeddedStore
-from captfctl.model import keys
 from captfctl.model.core import Job
 from captfctl.model.resources import JOBS
 from captfctl.runs.jobs import is_finished
+from tests.e2e.live_jobs import LiveJobs
 from tests.e2e.site import Captfctl, eventually
 from tests.kubernetes.fleet import Fleet
 from tests.support.fake_runner import FakeRunner
@@ -27,36 +26,6 @@ from tests.support.fake_runner import FakeRunner
 pytestmark = [pytest.mark.timeout(900)]
 
 OBJECTS = 50
-
-
-class LiveJobs:
-    """Watches every Job from the beginning: the most unfinished ones each object ever had."""
-
-    def __init__(self, door: LiveDoor) -> None:
-        self.most: dict[str, int] = defaultdict(int)
-        self._live: dict[str, set[str]] = defaultdict(set)
-        self._watch = door.watch(JOBS)
-        self._thread = threading.Thread(target=self._follow, daemon=True)
-        self._thread.start()
-
-    def _follow(self) -> None:
-        with self._watch as events:
-            for event in events:
-                if event.object is not None:
-                    self._see(event.type, event.object)
-
-    def _see(self, change: EventType, job: Job) -> None:
-        owner = job.metadata.labels[keys.OWNER_NAME]
-        live = self._live[owner]
-        if change is EventType.DELETED or is_finished(job):
-            live.discard(job.metadata.uid)
-        else:
-            live.add(job.metadata.uid)
-        self.most[owner] = max(self.most[owner], len(live))
-
-    def close(self) -> None:
-        self._watch.close()
-        self._thread.join(10)
 
 
 @pytest.fixture
@@ -136,8 +105,8 @@ def test_fifty_objects_at_once_never_have_two_live_jobs_each(store, kubeconfig, 
         eventually(lambda: not fleet.leases(), lambda: f"leases left: {fleet.leases()}", 30)
         watching.close()
 
-        assert len(watching.most) == OBJECTS
-        assert set(watching.most.values()) == {1}
+        assert len(watching.most_of_owner) == OBJECTS
+        assert set(watching.most_of_owner.values()) == {1}
         assert len(fleet.jobs()) == OBJECTS
         outcomes = fleet.outcomes()
         assert set(outcomes.values()) <= {1}

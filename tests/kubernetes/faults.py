@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from captfctl.model.resources import LEASES
 from tests.controlplane.assets import build
 from tests.e2e.site import eventually
+from tests.kubernetes import skewed
 from tests.kubernetes.audit import gate_overlaps, most_live_jobs
 from tests.kubernetes.fleet import Fleet
 from tests.kubernetes.site import NAMESPACE, RealSite
@@ -233,7 +234,7 @@ def clock_behind(bench: Bench) -> None:
 
 
 def _skewed_leader(bench: Bench, skew: int) -> None:
-    first = bench.site.add_manager("a", *bench.election, skew=skew)
+    first = bench.site.add_manager("a", *bench.election, command=skewed.command(skew))
     eventually(lambda: "leads: it holds" in first.output(), "the first one leads")
     leader = bench.leader()
     second = bench.site.add_manager("b", *bench.election)

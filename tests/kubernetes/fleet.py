@@ -53,6 +53,7 @@ class Fleet:
         machines: int = 0,
         pools: int = 0,
         seconds: float = 0,
+        image: str = QUICK_IMAGE,
     ) -> None:
         self.door = door
         self.namespace = namespace
@@ -60,6 +61,7 @@ class Fleet:
         self.machines = machines
         self.pools = pools
         self.seconds = seconds
+        self.image = image
         self.first = 0
         """The number of the first cluster, which the names are made of."""
 
@@ -141,7 +143,7 @@ class Fleet:
 
     def _infrastructure(self, resource: Resource[Any], name: str) -> dict[str, Any]:
         spec: dict[str, Any] = {
-            "source": {"image": QUICK_IMAGE},
+            "source": {"image": self.image},
             "variables": {"seconds": self.seconds},
         }
         if resource is TERRAFORM_CLUSTERS:  # the others inherit it

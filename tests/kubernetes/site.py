@@ -2,13 +2,13 @@
 
 import contextlib
 import os
-import re
 import shutil
 import signal
 import ssl
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import ClassVar
 
 import msgspec
 
@@ -20,48 +20,44 @@ from captfctl.model.resource import Document
 from captfctl.model.resources import SERVICE_ACCOUNTS
 from tests.controlplane.assets import Assets
 from tests.controlplane.processes import ClusterApi, ControlPlane
-from tests.e2e.site import QUICKSTART, Captfctl, Site
-from tests.kubernetes import skewed
+from tests.e2e.managed import MANAGER_IMAGE, ManagedSite, port_of
+from tests.e2e.site import QUICKSTART
 from tests.kubernetes.workers import MACHINE_IMAGE, POOL_IMAGE
 
 NAMESPACE = "captf-system"
-MANAGER_IMAGE = "registry.example.com/captfctl:test"
 TOFU_IMAGE = "registry.example.com/quickstart/tofu:v1"
 TIME_IMAGE = "registry.example.com/time/cluster:v1"
 TIME_TOFU_IMAGE = "registry.example.com/time/tofu:v1"
 LARGE_IMAGE = "registry.example.com/large/cluster:v1"
 MODULES = Path(__file__).parent / "modules"
 MANAGER_ENVIRONMENT = {"POD_NAMESPACE": NAMESPACE, "SERVICE_ACCOUNT_NAME": SERVICE_ACCOUNT}
-STARTED = "manager started"
 _TOKEN_SECONDS = 6 * 3600
 
 
-class Cluster(Site):
+class Cluster(ManagedSite):
     """Kubernetes, Cluster API, the manager with its ServiceAccount's token, the node agent.
 
     The installation is what `captfctl manifests` prints, without the Deployment's pods: the manager
     runs as a process of this machine.
     """
 
+    environment: ClassVar = MANAGER_ENVIRONMENT
+
     def __init__(self, folder: Path, assets: Assets, images: Path | None = None) -> None:
         """`images`: an image table in place of the one with the quick start's images."""
-        super().__init__(folder)
+        self.plane = ControlPlane(assets, folder / "plane")
+        super().__init__(folder, self.plane.kubeconfig)
         if images is not None:
             self.images = images.absolute()
-        self.plane = ControlPlane(assets, folder / "plane")
         self.cluster_api = ClusterApi(self.plane)
-        self.kubeconfig = self.plane.kubeconfig
-        self.manager_kubeconfig = folder / "manager.kubeconfig"
-        self.managers: dict[str, Captfctl] = {}
-        self.node = Captfctl(
-            folder / "node.log",
-            "local",
-            "node",
-            f"--kubeconfig={self.kubeconfig}",
-            f"--images={self.images}",
-            f"--data={folder / 'node'}",
-            "--name=node-1",
-        )
+
+    @property
+    def port(self) -> int:
+        return self.plane.port
+
+    @property
+    def manager_kubeconfig(self) -> Path:
+        return self.folder / "manager.kubeconfig"
 
     def start(self, *, manager: bool = True) -> None:
         self.plane.start()
@@ -76,9 +72,7 @@ class Cluster(Site):
             undo.pop_all()
 
     def stop(self) -> None:
-        for manager in self.managers.values():
-            if manager.alive:
-                manager.terminate()
+        self.stop_managers()
         if self.node.alive:
             self.node.terminate()
         for pid in self.processes():  # pods outlive their node's agent, not the tests
@@ -123,57 +117,9 @@ class Cluster(Site):
             parts["Cluster API's manager"] = self.cluster_api.process
         return next((name for name, part in parts.items() if not part.alive), "")
 
-    def add_manager(
-        self, name: str, *flags: str, kubeconfig: Path | None = None, skew: int = 0
-    ) -> Captfctl:
-        """Start a manager process; several are told apart by `name`. Later flags win.
-
-        Its clock is `skew` seconds ahead.
-        """
-        manager = Captfctl(
-            self.folder / f"manager-{name}.log",
-            *self.manager_arguments(kubeconfig),
-            *flags,
-            command=skewed.command(skew),
-            **MANAGER_ENVIRONMENT,
-        )
-        manager.start(STARTED)
-        self.managers[name] = manager
-        return manager
-
-    def manager_arguments(self, kubeconfig: Path | None = None) -> list[str]:
-        return [
-            "manage",
-            f"--kubeconfig={kubeconfig or self.manager_kubeconfig}",
-            f"--runner-image={MANAGER_IMAGE}",
-            "--health-addr=127.0.0.1:0",
-            "--diagnostics-address=127.0.0.1:0",
-        ]
-
-    @contextlib.contextmanager
-    def without_manager(self) -> Iterator[None]:
-        """No manager but those that the caller adds, until the block ends."""
-        first = self.managers.pop("a")
-        first.terminate()
-        try:
-            yield
-        finally:
-            for manager in self.managers.values():
-                if manager.alive:
-                    manager.terminate()
-            self.managers = {"a": first}
-            first.start(STARTED)
-
-    @staticmethod
-    def port(manager: Captfctl, server: str) -> int:
-        """Where a manager's `health` or `diagnostics` server listens, by its log."""
-        found = re.search(rf"{server} is served on [^ ]*:(\d+)", manager.output())
-        assert found, manager.output()
-        return int(found[1])
-
     def diagnostics(self, path: str, token: str) -> str:
         """What the manager tells who has this token. Raises `HTTPError`."""
-        port = self.port(self.managers["a"], "diagnostics")
+        port = port_of(self.managers["a"], "diagnostics")
         request = urllib.request.Request(
             f"https://127.0.0.1:{port}{path}",
             headers={"Authorization": f"Bearer {token}"},
@@ -181,19 +127,6 @@ class Cluster(Site):
         context = ssl._create_unverified_context()
         with urllib.request.urlopen(request, timeout=10, context=context) as answer:
             return str(answer.read().decode())
-
-    def crash_manager(self) -> None:
-        manager = self.managers["a"]
-        manager.kill()
-        manager.start(STARTED)
-
-    def crash_node(self) -> None:
-        self.node.kill()
-        self.node.start("is up")
-
-    @property
-    def node_data(self) -> Path:
-        return self.folder / "node" / "node"
 
 
 class RealSite(Cluster):

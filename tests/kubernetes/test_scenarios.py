@@ -5,7 +5,8 @@ from functools import partial
 import pytest
 
 from tests.e2e import scenarios, states
-from tests.e2e.counted import COUNTED, Counted
+from tests.e2e.counted import Counted
+from tests.e2e.managed import NODE
 from tests.e2e.scenarios import Story
 from tests.e2e.site import IMAGE
 from tests.support.binaries import NEEDS_KUBECTL, NEEDS_TERRAFORM
@@ -50,6 +51,14 @@ def test_a_deleted_pod_tells_its_result_before_it_goes(site):
     scenarios.pod_is_deleted_while_terraform_applies(Story(site, "deleted", seconds=30))
 
 
+def test_a_drained_pod_tells_its_result_before_it_goes(site):
+    scenarios.node_is_drained_while_terraform_applies(Story(site, "drained", seconds=30), NODE)
+
+
+def test_a_deleted_job_ends_in_order_and_is_tried_again_at_once(site):
+    scenarios.job_is_deleted_while_terraform_applies(Story(site, "vanished", seconds=20))
+
+
 def test_a_run_that_reaches_its_deadline_says_so(site):
     scenarios.run_reaches_its_deadline(Story(site, "deadline", seconds=60))
 
@@ -60,20 +69,38 @@ def test_a_tree_is_ended_while_its_supervisor_is_frozen(site):
 
 def test_a_run_of_a_frozen_node_is_not_taken_for_dead(site):
     story = Story(site, "ice", seconds=40)
-    scenarios.node_is_frozen_while_its_pod_is_deleted_by_force(story, site.node.child.pid)
+    scenarios.node_is_frozen_while_its_pod_is_deleted_by_force(story, site.node)
 
 
-def test_a_state_that_could_not_be_stored_is_stored_when_the_server_is_back(site, tmp_path):
-    counted = Counted(tmp_path)
-    site.add_image(COUNTED, module=counted.module)
-    server = site.plane.processes["kube-apiserver"]
+@pytest.fixture
+def counted(site, tmp_path):
+    return Counted(site, tmp_path)
+
+
+def test_a_state_that_could_not_be_stored_is_stored_when_the_server_is_back(site, counted):
     story = Story(site, "away")
-    back = partial(site.plane.restart, "kube-apiserver")
-    scenarios.server_is_away_while_an_apply_ends(story, counted, server.kill, back)
+    scenarios.server_is_away_while_an_apply_ends(story, counted, *outage(site))
+
+
+def test_a_state_that_its_dead_run_could_not_store_is_stored_by_the_next(site, counted):
+    story = Story(site, "dead")
+    scenarios.run_dies_with_a_state_that_it_could_not_store(story, counted, *outage(site))
+    scenarios.change_stores_what_was_left(story)
+    assert counted.times == 1
+
+
+def outage(site):
+    """What takes the API server away, and what brings it back."""
+    server = site.plane.processes["kube-apiserver"]
+    return server.kill, partial(site.plane.restart, "kube-apiserver")
 
 
 def test_an_emptied_state_creates_nothing_twice_and_skips_no_destroy(site):
     states.emptied_state_is_held(Story(site, "emptied"))
+
+
+def test_an_older_state_is_held_also_when_the_status_is_lost(site):
+    states.older_state_is_held(Story(site, "older"))
 
 
 def test_another_state_is_used_once_a_person_accepts_it(site):

@@ -1,9 +1,8 @@
 """The part of the interrupt matrix with a whole control plane: what happens to pods and nodes.
 
-The API server and its controllers run here, the manager and the node agent as processes of their
-own, so that the node agent can be stopped. Each resource of the module takes its time and then
-writes its id into a file: an id there that is neither in the state nor destroyed was lost, and its
-resource created twice.
+The manager and the node agent are processes of their own, so that the agent can be stopped. Each
+resource of the module takes its time and then writes its id into a file: an id there that is
+neither in the state nor destroyed was lost, and its resource created twice.
 """
 
 import contextlib
@@ -19,30 +18,20 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from captfctl.clock import SystemClock
-from captfctl.cluster.door import Door
-from captfctl.embedded.apiserver import ApiServer
-from captfctl.embedded.capi import CapiStandIn
-from captfctl.embedded.garbage_collector import GarbageCollector
-from captfctl.embedded.job_controller import JobController
-from captfctl.embedded.plane import install
-from captfctl.embedded.scheduler import Scheduler
-from captfctl.embedded.store import EmbeddedStore
 from captfctl.embedded.supervisor.records import read_claim
 from captfctl.model import keys, names
 from captfctl.model.conditions import find
-from captfctl.model.core import ConfigMap, Pod
-from captfctl.model.meta import ObjectMeta
+from captfctl.model.core import Pod
 from captfctl.model.ops import Op
-from captfctl.model.resources import CONFIG_MAPS, LEASES, SECRETS, TERRAFORM_CLUSTERS
+from captfctl.model.resources import LEASES, SECRETS, TERRAFORM_CLUSTERS
 from captfctl.reconcile.kept_pods import kept_pods
 from captfctl.runs.jobs import pod_ended
+from tests.e2e.managed import NODE, EmbeddedSite
 from tests.e2e.scenarios import NAME, Story
-from tests.e2e.site import IMAGE, QUICKSTART, Captfctl, Site, eventually
+from tests.e2e.site import IMAGE, QUICKSTART, eventually
 from tests.tools.tally import RoundError, Tally
 
 SLOW = "registry.example.com/slow/cluster:v1"
-NODE = "node-1"
 RESOURCES = 5
 FROZEN_SECONDS = 3.0
 DEADLINE = 4
@@ -62,94 +51,21 @@ resource "terraform_data" "slow" {{
 """
 
 
-class Plane(Site):
-    """A control plane in this process; manager and node agent in processes of their own."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self.kubeconfig = folder / "api" / "kubeconfig"
-        self._undo = contextlib.ExitStack()
-        self.manager = Captfctl(
-            folder / "manager.log",
-            "manage",
-            f"--kubeconfig={self.kubeconfig}",
-            "--runner-image=registry.example.com/captfctl:test",
-            "--health-addr=",
-            "--diagnostics-address=",
-        )
-        self.node = Captfctl(
-            folder / "node.log",
-            "local",
-            "node",
-            f"--kubeconfig={self.kubeconfig}",
-            f"--images={self.images}",
-            f"--data={folder / 'node'}",
-            f"--name={NODE}",
-        )
-
-    def start(self) -> None:
-        clock = SystemClock()
-        store = EmbeddedStore.in_memory(clock)
-        self._undo.callback(store.close)
-        door: Door = store.door()
-        install(door)
-        (self.folder / "api").mkdir()
-        server = ApiServer(store, data_dir=self.folder / "api", clock=clock)
-        server.start()
-        self._undo.callback(server.stop)
-        _publish(door, server.ca_path.read_text())
-        for part in (
-            JobController(door, clock),
-            Scheduler(door, clock),
-            GarbageCollector(door, lambda: [s.resource for s in store.registry], clock),
-            CapiStandIn(door, clock),
-        ):
-            part.start()
-            self._undo.callback(part.stop, 10)
-        self.node.start("is up")
-        self._undo.callback(self.node.terminate)
-        self.manager.start("manager started")
-        self._undo.callback(self.manager.terminate)
-
-    def stop(self) -> None:
-        self._undo.close()
-
-    def crash_manager(self) -> None:
-        self.manager.kill()
-        self.manager.start("manager started")
-
-    def crash_node(self) -> None:
-        self.node.kill()
-        self.node.start("is up")
-
-    @property
-    def node_data(self) -> Path:
-        return self.folder / "node" / "node"
-
-
-def _publish(door: Door, authority: str) -> None:
-    """What Kubernetes' controller manager does, for nodes to know the server."""
-    metadata = ObjectMeta(name="kube-root-ca.crt", namespace="kube-system")
-    door.create(
-        CONFIG_MAPS, ConfigMap(metadata=metadata, data={"ca.crt": authority}), "kube-system"
-    )
-
-
 def _delete(story: Story, pod: Pod, *more: str) -> None:
     name = pod.metadata.name
     story.site.kubectl("delete", "pod", name, "-n", story.namespace, "--wait=false", *more)
 
 
-def _pod_deleted(_: Plane, story: Story, pod: Pod) -> None:
+def _pod_deleted(_: EmbeddedSite, story: Story, pod: Pod) -> None:
     _delete(story, pod)
 
 
-def _drained(plane: Plane, _: Story, __: Pod) -> None:
+def _drained(plane: EmbeddedSite, _: Story, __: Pod) -> None:
     plane.kubectl("drain", NODE, "--disable-eviction", "--force", "--delete-emptydir-data")
     plane.kubectl("uncordon", NODE)
 
 
-def _deadline(_: Plane, story: Story, __: Pod) -> None:
+def _deadline(_: EmbeddedSite, story: Story, __: Pod) -> None:
     """It was set before; the next Job gets another."""
 
     def told() -> bool:
@@ -166,7 +82,7 @@ def _set_deadline(story: Story, seconds: int) -> None:
     story.door.patch(TERRAFORM_CLUSTERS, NAME, story.namespace, {"spec": {"jobs": jobs}})
 
 
-def _supervisor_frozen(plane: Plane, story: Story, pod: Pod) -> None:
+def _supervisor_frozen(plane: EmbeddedSite, story: Story, pod: Pod) -> None:
     home = plane.node_data / "pods" / pod.metadata.uid / "containers" / "source"
     claim = read_claim(home)
     if claim is not None:
@@ -175,7 +91,7 @@ def _supervisor_frozen(plane: Plane, story: Story, pod: Pod) -> None:
     _delete(story, pod)
 
 
-def _node_frozen(plane: Plane, story: Story, pod: Pod) -> None:
+def _node_frozen(plane: EmbeddedSite, story: Story, pod: Pod) -> None:
     plane.node.signal(signal.SIGSTOP)
     try:
         _delete(story, pod)
@@ -184,7 +100,7 @@ def _node_frozen(plane: Plane, story: Story, pod: Pod) -> None:
         plane.node.signal(signal.SIGCONT)
 
 
-WAYS: dict[str, Callable[[Plane, Story, Pod], None]] = {
+WAYS: dict[str, Callable[[EmbeddedSite, Story, Pod], None]] = {
     "pod deleted": _pod_deleted,
     "node drained": _drained,
     "deadline": _deadline,
@@ -214,14 +130,14 @@ def run(rounds: int, rng: random.Random, ways: Sequence[str]) -> dict[str, Tally
 
 
 @contextlib.contextmanager
-def _plane() -> Iterator[Plane]:
+def _plane() -> Iterator[EmbeddedSite]:
     with tempfile.TemporaryDirectory(prefix="captf-matrix-") as scratch:
         module = Path(scratch) / "module"
         module.mkdir()
         for file in QUICKSTART.glob("*.tf"):
             (module / file.name).write_text(file.read_text())
         (module / "slow.tf").write_text(MODULE)
-        plane = Plane(Path(scratch) / "plane")
+        plane = EmbeddedSite(Path(scratch) / "plane")
         plane.add_image(SLOW, module=module)
         try:
             plane.start()
@@ -230,7 +146,7 @@ def _plane() -> Iterator[Plane]:
             plane.stop()
 
 
-def _story(plane: Plane, name: str) -> Story:
+def _story(plane: EmbeddedSite, name: str) -> Story:
     story = Story(plane, name)
     story.replace(IMAGE, SLOW)
     record = plane.folder / f"{name}.record"
@@ -239,7 +155,7 @@ def _story(plane: Plane, name: str) -> Story:
     return story
 
 
-def _undisturbed(plane: Plane) -> float:
+def _undisturbed(plane: EmbeddedSite) -> float:
     """How long the first apply takes on this machine."""
     story = _story(plane, "undisturbed")
     story.create()
@@ -249,7 +165,7 @@ def _undisturbed(plane: Plane) -> float:
     return time.monotonic() - begun
 
 
-def _round(plane: Plane, name: str, instant: float, tally: Tally) -> None:
+def _round(plane: EmbeddedSite, name: str, instant: float, tally: Tally) -> None:
     way = name.rpartition("-")[0].replace("-", " ")
     story = _story(plane, name)
     story.create()
@@ -276,7 +192,7 @@ def _live(story: Story, pod: Pod) -> Pod:
     return next(found, pod)
 
 
-def _judge(plane: Plane, story: Story, name: str) -> None:
+def _judge(plane: EmbeddedSite, story: Story, name: str) -> None:
     kept = _ids(story)
     if len(kept) != RESOURCES + 2:
         raise RoundError(f"{len(kept)} resources are in the state")
