@@ -19,9 +19,9 @@ SEEDS ?= 200
 demo: $(READY)
 	@$(BIN)/python examples/demo.py
 
-# Bytecode is kept, also where the environment says otherwise: each process of the tests, and there are
-# hundreds, would compile what it imports.
-test simulation test-kubernetes: export PYTHONDONTWRITEBYTECODE :=
+# Bytecode is kept, as in an installation, also where the environment says otherwise: each process of the
+# tests, and there are hundreds, and each command of a benchmark would compile what it imports.
+test simulation test-kubernetes bench: export PYTHONDONTWRITEBYTECODE :=
 
 test: $(READY)
 	@$(BIN)/python -m pytest -n $(WORKERS) --reruns $(RERUNS) -rsR

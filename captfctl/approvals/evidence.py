@@ -13,7 +13,8 @@ from captfctl.model import keys, names
 from captfctl.model.core import Review
 from captfctl.model.kinds import CLUSTER
 from captfctl.model.machine import TerraformMachinePool
-from captfctl.model.plan import TerraformPlan, age_and_name, live_plan, plans_of
+from captfctl.model.meta import PartialObject
+from captfctl.model.plan import TERMINAL, PlanTarget, TerraformPlan, age_and_name, live_plan
 from captfctl.model.resource import Document, Resource
 from captfctl.model.resources import (
     JOBS,
@@ -24,6 +25,7 @@ from captfctl.model.resources import (
 from captfctl.model.terraform import TerraformCluster
 
 PLANS = TERRAFORM_PLANS.untyped()
+NOT_ENDED = f"{keys.PLAN_PHASE} notin ({','.join(TERMINAL)})"
 
 _REVIEW = Resource(
     "authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews", False, Review
@@ -98,7 +100,7 @@ class _Reader:
             plan = self._plan(request.plan)
             ref = plan.spec.target_ref
             target, unreadable = self._target(ref.kind, ref.name)
-            live = live_plan(self._plans(ref.kind, ref.name, _uid(plan, target)))
+            live = self._newest_live(ref.kind, ref.name, _uid(plan, target))
         else:
             target, unreadable = self._target(request.kind, request.name)
             plan = live = self._live(request, target, unreadable)
@@ -121,15 +123,15 @@ class _Reader:
             raise malformed(name, str(problem)) from None
 
     def _other(self, name: str) -> str:
-        plans = list(self._every())
-        known = [plan.metadata.name for plan in plans]
-        if close := nearest(name, known):
+        listed = self._listed()
+        if close := nearest(name, [one.metadata.name for one in listed]):
             return f"did you mean {close}?"
-        for plan in plans:
-            ref = plan.spec.target_ref
-            if ref.name == name:
-                return f"to approve the plan of an object, name it: --target {ref.shown}"
-        if plans:
+        for one in listed:
+            owner = one.metadata.controller
+            if owner is not None and owner.name == name:
+                shown = PlanTarget(kind=owner.kind, name=name).shown
+                return f"to approve the plan of an object, name it: --target {shown}"
+        if listed:
             return f"list the plans: captfctl get terraformplans -n {self._namespace}"
         return "the namespace has no plans at all: name another one with -n"
 
@@ -159,9 +161,9 @@ class _Reader:
                 f"{self._namespace}",
             )
         uid = target.metadata.uid if target else ""
-        plans = self._plans(request.kind, request.name, uid)
-        live = live_plan(plans)
+        live = self._newest_live(request.kind, request.name, uid)
         if live is None:
+            plans = list(self._plans(request.kind, request.name, uid))
             ended = f"{len(plans)} have ended, the newest as {plans[0].phase}" if plans else ""
             raise Refused(
                 Rule.NOT_FOUND,
@@ -171,27 +173,34 @@ class _Reader:
             )
         return live
 
-    def _plans(self, kind: str, name: str, uid: str) -> list[TerraformPlan]:
-        """Newest first. `uid` empty: whichever object of that name has the newest one."""
-        every = list(self._every(name))
-        if uid:
-            return plans_of(every, kind, name, uid)
-        owners = {controller.uid for p in every if (controller := p.metadata.controller)}
-        found = [plans_of(every, kind, name, uid) for uid in owners]
-        return max(filter(None, found), key=lambda plans: age_and_name(plans[0]), default=[])
+    def _newest_live(self, kind: str, name: str, uid: str) -> TerraformPlan | None:
+        # Without a UID, plans that have ended tell which object of the name is the newest.
+        return live_plan(self._plans(kind, name, uid, labels=NOT_ENDED if uid else ""))
 
-    def _every(self, target: str = "") -> Iterator[TerraformPlan]:
-        """Those of the targets of that name; empty: of all. One that is malformed does not stand in
-        the way."""
-        for document in self._door.list(PLANS, self._namespace).items:
-            # Of thousands of plans only these few are worth decoding.
-            ref = document.get("spec", {}).get("targetRef", {})
-            if target and ref.get("name") != target:
+    def _plans(self, kind: str, name: str, uid: str, labels: str = "") -> Iterator[TerraformPlan]:
+        """Newest first. `uid` empty: whichever object of that name has the newest one. One that is
+        malformed does not stand in the way.
+
+        A namespace may have thousands of plans, with a long list of resources in each: who owns
+        them is read of all, and the plans themselves only as far as they are asked for.
+        """
+        listed = [one for one in self._listed(labels) if _owned(one, kind, name, uid)]
+        for one in sorted(listed, key=age_and_name, reverse=True):
+            owner = one.metadata.controller
+            uid = uid or (owner.uid if owner else "")
+            if owner is None or owner.uid != uid:
                 continue
+            document = find(self._door, PLANS, self._namespace, one.metadata.name)
             try:
-                yield _decoded(document)
+                plan = _decoded(document) if document is not None else None
             except msgspec.ValidationError:
                 continue
+            if plan is not None and plan.is_for(kind, name, uid) and plan.reason_fits:
+                yield plan
+
+    def _listed(self, labels: str = "") -> list[PartialObject]:
+        plans = TERRAFORM_PLANS.metadata_only()
+        return self._door.list(plans, self._namespace, labels=labels).items
 
     def _job(self, plan: TerraformPlan) -> str:
         """The Job that made the plan, by the plan's own name; it may be gone, or not be shown."""
@@ -204,6 +213,14 @@ class _Reader:
         made = (job.metadata.name for job in jobs)
         hash_ = plan.spec.plan_hash
         return next((job for job in made if names.plan(ref.name, job, hash_) == wanted), "")
+
+
+def _owned(plan: PartialObject, kind: str, name: str, uid: str) -> bool:
+    """Whether it may be a plan of the object; `uid` empty: of any one of that name."""
+    owner = plan.metadata.controller
+    if owner is None:
+        return False
+    return owner.uid == uid if uid else (owner.kind, owner.name) == (kind, name)
 
 
 def _decoded(document: Document) -> TerraformPlan:

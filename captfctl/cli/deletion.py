@@ -4,11 +4,9 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 
-from rich.console import Console
-from rich.text import Text
-
 from captfctl.cli.confirm import confirm
 from captfctl.cli.output import Document, escaped, resource_count
+from captfctl.cli.styled import Line, Styled, print_styled
 from captfctl.cli.targets import Target
 from captfctl.errors import CaptfError
 from captfctl.model.kinds import KINDS
@@ -60,10 +58,7 @@ def _word(previews: Sequence[Preview]) -> str:
 
 def show_previews(previews: Sequence[Preview]) -> None:
     """Counts, then addresses."""
-    console = Console(highlight=False)
-    for line in _lines(previews):
-        console.print(line, soft_wrap=True)
-    sys.stdout.flush()
+    print_styled(_lines(previews), sys.stdout)
 
 
 def as_json(previews: Sequence[Preview]) -> str:
@@ -93,51 +88,51 @@ def _count(previews: Sequence[Preview], fate: Fate) -> int:
 _STYLES = {Fate.DESTROYED: "bold red", Fate.FORGOTTEN: "bold yellow", Fate.HELD: "bold yellow"}
 
 
-def _lines(previews: Sequence[Preview]) -> Iterator[Text]:
+def _lines(previews: Sequence[Preview]) -> Iterator[Line]:
     if not previews:
-        yield Text("None of the objects exists or has infrastructure: nothing is destroyed.")
+        yield Line("None of the objects exists or has infrastructure: nothing is destroyed.")
         return
     if len(previews) > 1:
-        yield _total(previews)
-        yield Text()
+        yield Line(*_total(previews))
+        yield Line()
     left = _ADDRESSES
     shown = [one for one in previews if one.fate is not Fate.NOTHING or len(previews) == 1]
     for one in shown[:_OBJECTS]:
-        yield _heading(one)
+        yield Line(*_heading(one))
         addresses = one.resources or ()
         limit = max(min(_ADDRESSES_OF_ONE, left), 0)
         if len(addresses) == limit + 1 and limit:
             limit += 1  # a line that says "and 1 more" takes as much room
         for address in addresses[:limit]:
-            yield Text(f"  {escaped(address)}")
+            yield Line(f"  {escaped(address)}")
         left -= min(len(addresses), limit)
         if len(addresses) > limit:
-            yield Text(f"  … and {len(addresses) - limit} more", style="dim")
+            yield Line(Styled(f"  … and {len(addresses) - limit} more", "dim"))
     rest = shown[_OBJECTS:]
     if rest:
         count = sum(len(one.resources or ()) for one in rest)
-        yield Text(f"… and {len(rest)} more objects with {resource_count(count)}", style="dim")
+        text = f"… and {len(rest)} more objects with {resource_count(count)}"
+        yield Line(Styled(text, "dim"))
     if len(shown) > _OBJECTS or any(len(one.resources or ()) > _ADDRESSES_OF_ONE for one in shown):
-        yield Text("--dry-run -o json lists everything.", style="dim")
+        yield Line(Styled("--dry-run -o json lists everything.", "dim"))
 
 
-def _total(previews: Sequence[Preview]) -> Text:
+def _total(previews: Sequence[Preview]) -> Iterator[Styled]:
     destroyed, forgotten = (_count(previews, fate) for fate in _COUNTED)
-    text = Text(f"{len(previews)} objects: ")
-    text.append(f"{resource_count(destroyed)} will be destroyed", _STYLES[Fate.DESTROYED])
+    yield Styled(f"{len(previews)} objects: ")
+    yield Styled(f"{resource_count(destroyed)} will be destroyed", _STYLES[Fate.DESTROYED])
     if forgotten:
-        text.append(f", {forgotten} forgotten", _STYLES[Fate.FORGOTTEN])
+        yield Styled(f", {forgotten} forgotten", _STYLES[Fate.FORGOTTEN])
     unknown = sum(one.fate in _COUNTED and one.resources is None for one in previews)
     if unknown:
-        text.append(f"; of {unknown} the resources are not known", _STYLES[Fate.DESTROYED])
+        text = f"; of {unknown} the resources are not known"
+        yield Styled(text, _STYLES[Fate.DESTROYED])
     held = sum(one.fate is Fate.HELD for one in previews)
     if held:
-        text.append(f"; {held} will wait for a person", _STYLES[Fate.HELD])
-    return text
+        yield Styled(f"; {held} will wait for a person", _STYLES[Fate.HELD])
 
 
-def _heading(one: Preview) -> Text:
-    text = Text(_name(one), style="bold")
+def _heading(one: Preview) -> Iterator[Styled]:
     said = escaped(one.why)
     many = "its resources" if one.resources is None else resource_count(len(one.resources))
     ends = {
@@ -146,13 +141,12 @@ def _heading(one: Preview) -> Text:
         Fate.NOTHING: "nothing to destroy",
         Fate.HELD: "the deletion will wait for a person",
     }
-    text.append(": ", "none")
-    text.append(ends[one.fate], _STYLES.get(one.fate, "none"))
+    yield Styled(f"{_name(one)}: ", "bold")
+    yield Styled(ends[one.fate], _STYLES.get(one.fate, "bold"))
     if said:
-        text.append(f" ({said})" if one.fate is not Fate.HELD else f": {said}", "not bold")
+        yield Styled(f" ({said})" if one.fate is not Fate.HELD else f": {said}")
     if one.paused:
-        text.append("; it is paused, and nothing happens until it is not", "not bold")
-    return text
+        yield Styled("; it is paused, and nothing happens until it is not")
 
 
 def _name(one: Preview) -> str:

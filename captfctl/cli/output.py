@@ -1,6 +1,5 @@
 """How results are printed: a table for people, json, yaml and names for programs."""
 
-import io
 import json
 import shlex
 import sys
@@ -9,7 +8,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from captfctl.cli.styled import cell_width, padded
 from captfctl.errors import RefusedByRule
+
+_BETWEEN = 3
+"""Blanks after a table's column, as kubectl leaves."""
 
 Document = dict[str, Any]
 
@@ -101,19 +104,8 @@ def _document(listing: Listing, single: bool) -> Any:
 
 def plain_table(listing: Listing, *, wide: bool = False) -> str:
     """Columns under headings in capitals, nothing cut and nothing coloured."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
     shown = [i for i, name in enumerate(listing.columns) if wide or name not in listing.wide]
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), show_edge=False)
-    for index in shown:
-        table.add_column(listing.columns[index].upper(), no_wrap=True)
-    for row in listing.rows:
-        table.add_row(*(Text(row.cells[index]) for index in shown))
-    # Wide enough that nothing is cut: a terminal wraps lines, a pipe has no width at all.
-    console = Console(file=io.StringIO(), width=100_000, color_system=None, force_terminal=False)
-    console.print(table)
-    file = console.file
-    assert isinstance(file, io.StringIO)
-    return "".join(f"{line.rstrip()}\n" for line in file.getvalue().splitlines())
+    lines = [[listing.columns[index].upper() for index in shown]]
+    lines += [[escaped(row.cells[index]) for index in shown] for row in listing.rows]
+    widths = [max(map(cell_width, cells)) + _BETWEEN for cells in zip(*lines, strict=True)]
+    return "".join("".join(map(padded, cells, widths)).rstrip() + "\n" for cells in lines)

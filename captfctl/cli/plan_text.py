@@ -3,19 +3,15 @@
 No value of a plan is in it, because there is none in the object.
 """
 
-import io
 from collections.abc import Iterator
 from datetime import datetime
 from typing import TextIO
 
 import msgspec
-from rich.console import Console
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
 
 from captfctl.approvals import Evidence
 from captfctl.cli.output import Document, escaped
+from captfctl.cli.styled import Line, Pairs, Styled, print_styled
 from captfctl.model.durations import human_duration
 from captfctl.model.meta import seconds_stamp
 from captfctl.model.plan import PlanReason, PlanSummary, TerraformPlan
@@ -36,73 +32,50 @@ _BINDS_PLAN = (
     "applied, nothing is."
 )
 _STYLES = {"delete": "red", "replace": "red", "create": "green", "update": "yellow"}
-_WIDE = 100_000
 
 
 def print_plan(found: Evidence, warnings: list[str], now: datetime, file: TextIO) -> None:
     """In colours and broken to the width of a terminal; each line whole where it is none."""
-    terminal = file.isatty()
-    console = Console(file=file, highlight=False) if terminal else _plain()
-    _print(console, found, warnings, now)
-    if not terminal:
-        assert isinstance(console.file, io.StringIO)
-        lines = console.file.getvalue().splitlines()
-        file.write("".join(f"{line.rstrip()}\n" for line in lines))
-    file.flush()
+    print_styled(_parts(found, warnings, now), file)
 
 
-def _plain() -> Console:
-    return Console(file=io.StringIO(), width=_WIDE, color_system=None, force_terminal=False)
-
-
-def _print(console: Console, found: Evidence, warnings: list[str], now: datetime) -> None:
+def _parts(found: Evidence, warnings: list[str], now: datetime) -> Iterator[Line | Pairs]:
     plan = found.plan
     summary = plan.spec.summary
-    console.print(_grid((Text(label, style="dim"), value) for label, value in _facts(plan, now)))
+    yield Pairs([(Styled(label, "dim"), value) for label, value in _facts(plan, now)])
     if summary.resources:
-        console.print()
-        console.print(Padding(_grid(map(_entry, summary.resources)), (0, 0, 0, 2)))
+        yield Line()
+        yield Pairs([_entry(one) for one in summary.resources], indent=2)
     if summary.truncated:
-        console.print(Text(f"  {_unlisted(summary)}", style="yellow"))
-    console.print()
-    for line in _notes(found):
-        console.print(line)
+        yield Line(Styled(_unlisted(summary), "yellow"), wrap=True, indent=2)
+    yield Line()
+    yield from _notes(found)
     for warning in warnings:
-        console.print(Text.assemble(("Warning: ", "yellow"), escaped(warning)))
-    console.print()
+        yield Line(Styled("Warning: ", "yellow"), escaped(warning), wrap=True)
+    yield Line()
 
 
-def _facts(plan: TerraformPlan, now: datetime) -> Iterator[tuple[str, Text]]:
+def _facts(plan: TerraformPlan, now: datetime) -> Iterator[tuple[str, Styled]]:
     spec, meta = plan.spec, plan.metadata
     created = meta.creation_timestamp
     made = f", made {human_duration(now - created)} ago" if created else ""
-    yield "Plan", Text(escaped(meta.name), style="bold")
-    yield "Namespace", Text(escaped(meta.namespace))
-    yield "Target", Text(escaped(spec.target_ref.shown))
-    yield "Reason", Text(f"{spec.reason}: {_BECAUSE[spec.reason]}")
-    yield "Phase", Text(f"{plan.phase}{made}")
-    yield "Inputs", Text(escaped(spec.inputs_hash))
-    yield "Hash", Text(escaped(spec.plan_hash))
-    style = "bold red" if spec.summary.destructive else ""
-    yield "Changes", Text(spec.summary.counts, style=style)
+    yield "Plan", Styled(escaped(meta.name), "bold")
+    yield "Namespace", Styled(escaped(meta.namespace))
+    yield "Target", Styled(escaped(spec.target_ref.shown))
+    yield "Reason", Styled(f"{spec.reason}: {_BECAUSE[spec.reason]}")
+    yield "Phase", Styled(f"{plan.phase}{made}")
+    yield "Inputs", Styled(escaped(spec.inputs_hash))
+    yield "Hash", Styled(escaped(spec.plan_hash))
+    yield "Changes", Styled(spec.summary.counts, "bold red" if spec.summary.destructive else "")
 
 
-def _grid(rows: Iterator[tuple[Text, Text]], indent: int = 0) -> Table:
-    grid = Table.grid(padding=(0, 2, 0, indent), pad_edge=True)
-    grid.add_column(no_wrap=True)
-    grid.add_column(overflow="fold")
-    for row in rows:
-        grid.add_row(*row)
-    return grid
-
-
-def _entry(entry: str) -> tuple[Text, Text]:
+def _entry(entry: str) -> tuple[Styled, Styled]:
     """What happens, then to what. An entry of another form is shown as it is."""
     address, parenthesis, labels = escaped(entry).rpartition(" (")
     if not parenthesis:
-        return Text(""), Text(labels)
+        return Styled(""), Styled(labels)
     labels = labels.removesuffix(")")
-    return Text(labels, style=_STYLES.get(labels.partition(",")[0], "")), Text(address)
+    return Styled(labels, _STYLES.get(labels.partition(",")[0], "")), Styled(address)
 
 
 def _unlisted(summary: PlanSummary) -> str:
@@ -111,16 +84,17 @@ def _unlisted(summary: PlanSummary) -> str:
     return f"{more} more not listed" if more > 0 else "more are not listed"
 
 
-def _notes(found: Evidence) -> Iterator[Text]:
+def _notes(found: Evidence) -> Iterator[Line]:
     spec = found.plan.spec
     if spec.summary.destructive:
         count = spec.summary.delete + spec.summary.replace
         what = "1 resource" if count == 1 else f"{count} resources"
-        yield Text(f"It deletes or replaces {what}.", style="bold red")
-    yield Text(_BINDS.get(spec.reason, _BINDS_PLAN))
+        yield Line(Styled(f"It deletes or replaces {what}.", "bold red"), wrap=True)
+    yield Line(_BINDS.get(spec.reason, _BINDS_PLAN), wrap=True)
     if found.job:
-        yield Text("The whole plan is in the log of the Job that made it:")
-        yield Text(f"  kubectl logs job/{found.job} -n {found.plan.metadata.namespace}")
+        yield Line("The whole plan is in the log of the Job that made it:", wrap=True)
+        command = f"kubectl logs job/{found.job} -n {found.plan.metadata.namespace}"
+        yield Line(command, indent=2)
 
 
 def document_of(found: Evidence, warnings: list[str]) -> Document:

@@ -6,12 +6,8 @@ Nothing of a state is shown but the addresses of its resources.
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 
-from rich.console import Console
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
-
 from captfctl.cli.output import Document, Listing, Row, escaped, plain_table, resource_count
+from captfctl.cli.styled import GAP, Line, Styled, print_styled
 from captfctl.model.meta import seconds_stamp
 from captfctl.reconcile.restore_list import Listed
 from captfctl.reconcile.restore_request import Proposal
@@ -27,20 +23,21 @@ _YELLOW = "yellow"
 
 def print_list(shown: str, now: Situation, backups: Sequence[Listed], file: TextIO) -> None:
     """Newest first. On a terminal two lines for each in 80 columns, else one for each."""
-    console = Console(file=file, highlight=False)
-    console.print(Text.assemble((shown, "bold"), f": {escaped(_state(now))}"), soft_wrap=True)
+    print_styled(_list_heading(shown, now), file)
+    if not backups:
+        print_styled([Line("There are no backups of its state.")], file)
+    elif file.isatty():
+        print_styled([Line(), *_two_lines_each(backups)], file)
+    else:
+        file.write(f"\n{plain_table(_listing(backups))}")
+        file.flush()
+
+
+def _list_heading(shown: str, now: Situation) -> Iterator[Line]:
+    yield Line(Styled(shown, "bold"), f": {escaped(_state(now))}")
     if now.pending:
         asked = f"A restore of serial {escaped(now.pending[:64])} is asked for."
-        console.print(Text(asked, style=_YELLOW))
-    if not backups:
-        console.print("There are no backups of its state.")
-    elif file.isatty():
-        console.print()
-        _print_table(console, backups)
-    else:
-        console.print()
-        file.write(plain_table(_listing(backups)))
-    file.flush()
+        yield Line(Styled(asked, _YELLOW), wrap=True)
 
 
 def _state(now: Situation) -> str:
@@ -55,25 +52,23 @@ _COLUMNS = ("Serial", "Taken", "Size", "Resources", "Forgets", "Lineage", "Diges
 _RIGHT = frozenset({"Serial", "Size", "Resources", "Forgets"})
 
 
-def _print_table(console: Console, backups: Sequence[Listed]) -> None:
+def _two_lines_each(backups: Sequence[Listed]) -> Iterator[Line]:
     rows = [_cells(one, short=True) for one in backups]
     headings = [column.upper() for column in _COLUMNS]
     widths = [max(map(len, cells)) for cells in zip(headings, *rows, strict=True)]
-    console.print(_line("", headings, widths, "dim"))
+    yield _line(" ", headings, widths, "dim")
     for one, cells in zip(backups, rows, strict=True):
-        style = "bold green" if one.current else _RED if one.loaded.damage else "none"
-        console.print(_line("*" if one.current else "", cells, widths, style))
-        notes = Text(", ".join(_notes(one)), style="dim")
-        console.print(Padding(notes, (0, 0, 0, 4)))
+        style = "bold green" if one.current else _RED if one.loaded.damage else ""
+        yield _line("*" if one.current else " ", cells, widths, style)
+        yield Line(Styled(", ".join(_notes(one)), "dim"), wrap=True, indent=4)
 
 
-def _line(mark: str, cells: Sequence[str], widths: Sequence[int], style: str) -> Table:
-    line = Table.grid(padding=(0, 2, 0, 0))
-    line.add_column(width=1)
-    for column, width in zip(_COLUMNS, widths, strict=True):
-        line.add_column(width=width, justify="right" if column in _RIGHT else "left")
-    line.add_row(mark, *cells, style=style)
-    return line
+def _line(mark: str, cells: Sequence[str], widths: Sequence[int], style: str) -> Line:
+    aligned = (
+        cell.rjust(width) if column in _RIGHT else cell.ljust(width)
+        for column, cell, width in zip(_COLUMNS, cells, widths, strict=True)
+    )
+    return Line(Styled((" " * GAP).join((mark, *aligned)), style))
 
 
 def _listing(backups: Sequence[Listed]) -> Listing:
@@ -130,19 +125,20 @@ def _size(count: int) -> str:
 
 def print_proposal(shown: str, now: Situation, proposal: Proposal, file: TextIO) -> None:
     """What would be put back, and what nothing manages any more afterwards."""
-    console = Console(file=file, highlight=False, soft_wrap=True)
-    backup = proposal.loaded.backup
-    heading = f" goes back to the backup of serial {backup.serial}"
-    console.print(Text.assemble((shown, "bold"), heading))
+    print_styled(_proposal(shown, now, proposal), file)
+
+
+def _proposal(shown: str, now: Situation, proposal: Proposal) -> Iterator[Line]:
+    serial = proposal.loaded.backup.serial
+    yield Line(Styled(shown, "bold"), f" goes back to the backup of serial {serial}")
     for label, value in _facts(now, proposal):
-        console.print(Text.assemble((f"  {label:<9}", "dim"), escaped(value)))
-    _print_forgotten(console, proposal.forgets)
+        yield Line(Styled(f"  {label:<9}", "dim"), escaped(value))
+    yield from _forgotten(proposal.forgets)
     if proposal.returns:
         what = f"{resource_count(len(proposal.returns))} only in the backup, made again where gone"
-        _print_addresses(console, "returns", what, proposal.returns)
+        yield from _addresses("returns", what, proposal.returns)
     for warning in proposal.warnings:
-        console.print(Text.assemble(("Warning: ", _YELLOW), escaped(warning)))
-    file.flush()
+        yield Line(Styled("Warning: ", _YELLOW), escaped(warning))
 
 
 def _facts(now: Situation, proposal: Proposal) -> Iterator[tuple[str, str]]:
@@ -156,28 +152,26 @@ def _facts(now: Situation, proposal: Proposal) -> Iterator[tuple[str, str]]:
     yield "now", _state(now)
 
 
-def _print_forgotten(console: Console, forgotten: Sequence[str] | None) -> None:
+def _forgotten(forgotten: Sequence[str] | None) -> Iterator[Line]:
     if forgotten is None:
         return
     count = len(forgotten)
     what = "that go on, and nothing manages them" if count > 1 else _ONE_GOES_ON
     told = f"{resource_count(count)} {what}" if count else "nothing"
-    _print_addresses(console, "forgets", told, forgotten, _YELLOW if count else "none")
+    yield from _addresses("forgets", told, forgotten, _YELLOW if count else "")
 
 
 _ONE_GOES_ON = "that goes on, and nothing manages it"
 
 
-def _print_addresses(
-    console: Console, label: str, told: str, addresses: Sequence[str], style: str = "none"
-) -> None:
-    console.print(Text.assemble((f"  {label:<9}", "dim"), (told, style)))
+def _addresses(label: str, told: str, addresses: Sequence[str], style: str = "") -> Iterator[Line]:
+    yield Line(Styled(f"  {label:<9}", "dim"), Styled(told, style))
     limit = len(addresses) if len(addresses) == _ADDRESSES + 1 else _ADDRESSES
     for address in addresses[:limit]:
-        console.print(Text(f"    {escaped(address)}"))
+        yield Line(f"    {escaped(address)}")
     if len(addresses) > limit:
         more = f"    … and {len(addresses) - limit} more; -o json lists them all"
-        console.print(Text(more, style="dim"))
+        yield Line(Styled(more, "dim"))
 
 
 def list_document(now: Situation, backups: Sequence[Listed]) -> Document:

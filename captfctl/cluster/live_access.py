@@ -181,14 +181,16 @@ def _from_files(files: list[str], context: str | None, environ: Mapping[str, str
     who = f'user "{chosen.user_name}"' if chosen.user_name else "nobody"
     if chosen.user.impersonate:
         who = f'"{chosen.user.impersonate}", impersonated by {who},'
+    proxy = proxy_for(server, chosen.cluster.proxy_url, environ, chosen.where_cluster)
+    verified_proxy = proxy is not None and proxy.scheme == "https"
     return Target(
         server=server,
         who=f'{who} of context "{chosen.context}" in {chosen.paths}',
         credentials=credentials,
         tls=_tls(chosen, authority, credentials) if secure else None,
         server_name=chosen.cluster.tls_server_name,
-        proxy=proxy_for(server, chosen.cluster.proxy_url, environ, chosen.where_cluster),
-        proxy_tls=_verifying(chosen, authority, or_system=True),
+        proxy=proxy,
+        proxy_tls=_verifying(chosen, authority, or_system=True) if verified_proxy else None,
     )
 
 

@@ -242,7 +242,7 @@ def plans_of(plans: Iterable[TerraformPlan], kind: str, name: str, uid: str) -> 
     return sorted(own, key=age_and_name, reverse=True)
 
 
-def age_and_name(plan: TerraformPlan) -> tuple[float, str]:
+def age_and_name(plan: ApiObject) -> tuple[float, str]:
     """What plans are ordered by: when they were created, then their names."""
     created = plan.metadata.creation_timestamp
     return created.timestamp() if created else 0.0, plan.metadata.name

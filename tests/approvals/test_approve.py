@@ -18,6 +18,7 @@ from captfctl.model.resource import Document
 from captfctl.model.resources import JOBS, TERRAFORM_CLUSTERS, TERRAFORM_PLANS
 from captfctl.model.terraform import ApplyPolicy
 from tests.approvals.plans import DESTRUCTIVE, HASH, NAMESPACE, Site, a_site
+from tests.support.faults import HookedDoor
 from tests.support.plan_admission import allow_any_reason
 
 ADMIN = Who("local-admin")
@@ -585,3 +586,46 @@ def test_the_job_that_made_the_plan_is_found_by_the_plans_name(site: Site):
 
     assert found.job == job
     assert read(Approver(site), Request(namespace=NAMESPACE, plan=name), ADMIN).job == ""
+
+
+def test_of_many_plans_only_the_one_that_is_asked_for_is_read_whole(site: Site):
+    """Each may have a long list of resources."""
+    target = site.target()
+    for number in range(5):
+        other = site.target(f"other-{number}")
+        site.plan(other, f"other-{number}")
+        site.plan(target, f"ended-{number}", label="Superseded")
+    site.plan(target, "web-9")
+    whole: list[str] = []
+
+    def count(verb: str, resource: Any) -> None:
+        if resource.plural == TERRAFORM_PLANS.plural and not resource.partial:
+            whole.append(verb)
+
+    door = HookedDoor(site.door, before=count)
+    found = read(door, Request(namespace=NAMESPACE, kind="TerraformCluster", name="web"), ADMIN)
+
+    assert found.plan.metadata.name == "web-9"
+    assert whole == ["get"]
+
+
+def test_a_target_whose_plans_have_all_ended_is_told_how_the_newest_did(site: Site):
+    target = site.target()
+    site.plan(target, "web-0", label="Failed")
+    site.plan(target, "web-1", label="Superseded")
+
+    refused = refusal(site, plan="", name="web")
+
+    assert refused.rule is Rule.NOT_FOUND
+    assert refused.why == "2 have ended, the newest as Superseded"
+
+
+def test_who_may_not_read_the_target_never_approves_a_plan_of_its_namesake(site: Site):
+    """That of the earlier object still waits; the newest plan is of the later one, and ended."""
+    target = site.target()
+    site.plan(target, "web-0", uid="that of an earlier object")
+    site.plan(target, "web-1", label="Superseded")
+
+    refused = refusal(site, door=Approver(site), plan="", name="web", yes=True)
+
+    assert refused.rule is Rule.NOT_FOUND

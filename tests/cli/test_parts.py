@@ -1,8 +1,13 @@
 """Small parts of the command line."""
 
+import io
+import re
+
 import pytest
 
 from captfctl.cli.output import Format, Listing, Row, show
+from captfctl.cli.styled import Line, Pairs, Styled, print_styled
+from tests.cli.conftest import Terminal
 
 LISTING = Listing(
     ("Name", "Ready", "Image"),
@@ -70,3 +75,65 @@ def test_a_defect_is_told_without_a_traceback_or_the_errors_text(captfctl, monke
     assert "canary-secret" not in ended.err
     assert "Traceback" not in ended.err
     assert "CAPTFCTL_TRACEBACK=1" in ended.err
+
+
+def test_columns_of_a_table_begin_where_those_above_do_whatever_is_in_them(capsys):
+    rows = [
+        Row(("名前", "wide"), {}, ""),
+        Row(("two\nlines", "and \x1b[31mcolour"), {}, ""),
+        Row(("a", ""), {}, ""),
+    ]
+
+    show(Listing(("Name", "Said"), rows), Format.TABLE)
+
+    assert capsys.readouterr().out.splitlines() == [
+        "NAME         SAID",
+        "名前         wide",
+        "two\\nlines   and \\x1b[31mcolour",
+        "a",
+    ]
+
+
+PARTS = [
+    Line(Styled("Object", "bold"), f": {'word ' * 25}end"),
+    Line(Styled("Warning: ", "yellow"), f"{'word ' * 20}end", wrap=True),
+    Line(f"{'word ' * 20}end", wrap=True, indent=4),
+    Pairs([(Styled("Name", "dim"), Styled("x" * 100)), (Styled("名"), Styled("y"))], indent=2),
+]
+
+
+def test_where_there_is_no_terminal_each_line_stays_whole_and_plain():
+    file = io.StringIO()
+
+    print_styled(PARTS, file)
+
+    assert file.getvalue().splitlines() == [
+        f"Object: {'word ' * 25}end",
+        f"Warning: {'word ' * 20}end",
+        f"    {'word ' * 20}end",
+        f"  Name  {'x' * 100}",
+        "  名    y",
+    ]
+
+
+def test_on_a_terminal_text_is_broken_to_its_width_and_long_lines_are_left_to_it(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    file = Terminal()
+
+    print_styled(PARTS, file)
+
+    lines = [re.sub(r"\x1b\[[0-9;]*m", "", line).rstrip() for line in file.getvalue().splitlines()]
+    assert lines == [
+        f"Object: {'word ' * 25}end",
+        f"Warning: {'word ' * 14}".rstrip(),
+        f"{'word ' * 6}end",
+        f"    {'word ' * 15}".rstrip(),
+        f"    {'word ' * 5}end",
+        f"  Name  {'x' * 70}",
+        f"        {'x' * 30}",
+        "  名    y",
+    ]
+    assert "\x1b[1mObject\x1b[0m" in file.getvalue()
+    assert "\x1b[33mWarning: \x1b[0m" in file.getvalue()

@@ -392,6 +392,29 @@ def test_several_threads_renew_once(api, tmp_path):
     assert access.connection(0.0)[2] == generation == 1
 
 
+def test_the_systems_authorities_are_not_loaded_where_the_kubeconfig_names_its_own(
+    api, tmp_path, monkeypatch
+):
+    """They take longer than a request, and the server is none that they vouch for."""
+
+    def load(*_):
+        raise AssertionError("they are not needed")
+
+    monkeypatch.setattr("ssl.SSLContext.load_default_certs", load)
+    api.answer(OBJECT)
+
+    found = LiveDoor.from_kubeconfig(config(api, tmp_path)).get(NAMESPACES, "a")
+
+    assert found.metadata.name == "a"
+
+
+def test_an_authority_is_of_no_account_where_nothing_is_encrypted(tmp_path):
+    """As for kubectl."""
+    data = {"certificate-authority-data": "bm90IGEgY2VydA=="}
+    path = kubeconfig(tmp_path / "config", "http://127.0.0.1:1", **data)
+    assert kubeconfig_access(str(path), None, {}, 4).server == "http://127.0.0.1:1"
+
+
 def test_importing_the_door_is_not_needed_for_the_command_line(tmp_path):
     """Only commands that talk to a server pay for the libraries that do."""
     program = "import captfctl.cli, captfctl.cluster, sys; print('kubernetes' in sys.modules)"
