@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from captfctl.cli.options import Data, Kubeconfig, TextOrJson, Yes
+from captfctl.cli.options import Data, FilesToLookAt, Kubeconfig, TextOrJson, Yes
 from captfctl.cli.output import TextFormat
 from captfctl.errors import InputError
 
@@ -44,15 +44,7 @@ def command(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check and show the plan. Approves nothing.")
     ] = False,
-    files: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--filename",
-            "-f",
-            metavar="PATH",
-            help="Check a plan in YAML files, which stay as they are. Repeatable.",
-        ),
-    ] = None,
+    files: FilesToLookAt = None,
     data: Data = None,
     kubeconfig: Kubeconfig = None,
     output: TextOrJson = TextFormat.TEXT,

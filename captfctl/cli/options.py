@@ -9,22 +9,21 @@ import typer
 from captfctl.cli.output import Format, TextFormat
 from captfctl.errors import InputError
 
-Files = Annotated[
-    list[str],
-    typer.Option(
-        "--filename",
-        "-f",
-        metavar="PATH",
-        help="YAML file, directory of them, or - for standard input. Repeatable.",
-    ),
-]
-FilesIfAny = Annotated[
+_FILES = typer.Option(
+    "--filename",
+    "-f",
+    metavar="PATH",
+    help="YAML file, directory of them, or - for standard input. Repeatable.",
+)
+Files = Annotated[list[str], _FILES]
+FilesIfAny = Annotated[list[str] | None, _FILES]
+FilesToLookAt = Annotated[
     list[str] | None,
     typer.Option(
         "--filename",
         "-f",
         metavar="PATH",
-        help="YAML file, directory of them, or - for standard input. Repeatable.",
+        help="Look at YAML files, which stay as they are, not at a control plane. Repeatable.",
     ),
 ]
 Data = Annotated[

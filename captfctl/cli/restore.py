@@ -4,7 +4,14 @@ from typing import Annotated
 
 import typer
 
-from captfctl.cli.options import Data, Kubeconfig, NamespaceOfName, TextOrJson, Yes
+from captfctl.cli.options import (
+    Data,
+    FilesToLookAt,
+    Kubeconfig,
+    NamespaceOfName,
+    TextOrJson,
+    Yes,
+)
 from captfctl.cli.output import TextFormat
 
 
@@ -36,15 +43,7 @@ def command(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check and show what would happen. Asks for nothing.")
     ] = False,
-    files: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--filename",
-            "-f",
-            metavar="PATH",
-            help="Look at an object and its Secrets in YAML files, which stay as they are.",
-        ),
-    ] = None,
+    files: FilesToLookAt = None,
     data: Data = None,
     kubeconfig: Kubeconfig = None,
     output: TextOrJson = TextFormat.TEXT,
