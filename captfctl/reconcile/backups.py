@@ -31,7 +31,7 @@ def back_up(p: Pass, books: Bookkeeping, state: State) -> str:
 
     Tells why there is none though there should be; empty when all is well. It never fails a pass.
     """
-    if not _due(p, state):
+    if not is_due(p, state):
         return ""
     try:
         backups = _take(p, books, state, read_backups(p.env.door, p.owner))
@@ -42,8 +42,9 @@ def back_up(p: Pass, books: Bookkeeping, state: State) -> str:
     return ""
 
 
-def _due(p: Pass, state: State) -> bool:
-    """Where no backup is known there is none, as after an upgrade from a release without them."""
+def is_due(p: Pass, state: State) -> bool:
+    """Whether the state's serial was not seen before. Where no backup is known there is none, as
+    after an upgrade from a release without them."""
     status = p.obj.status
     if p.env.settings.state_backups <= 0 or p.deleting or state.serial < 1:
         return False

@@ -173,9 +173,14 @@ def _accepted(p: Pass, found: State) -> bool:
 
 
 def _believe(p: Pass, known: Known, found: State) -> tuple[Records, StateView]:
+    """What is written of a state outlives the pass, whatever becomes of it. So the object is
+    confirmed before: as it was earlier, it may not know which state was left. Raises `Conflict`."""
     records = known.records
+    source = _adoption_source(known.books, found)
+    if source is not None or backups.is_due(p, found):
+        p.confirm()
     remember(p.obj.metadata, LastState.of(found, p.owner.uid))
-    taken = _adopt(p, known.books, found)
+    taken = _adopt(p, found, source) if source is not None else found
     if isinstance(taken, Unreadable):
         return _unreadable(p, records, taken)
     not_backed_up = backups.back_up(p, known.books, taken)
@@ -221,23 +226,29 @@ def _report(p: Pass, books: Bookkeeping, found: State, not_backed_up: str) -> No
         p.conditions.set_reason(StateReadable.STATE_READ)
 
 
-def _adopt(p: Pass, books: Bookkeeping, found: State) -> State | Unreadable:
-    run = _adoption_source(books)
-    if run is None:
-        return found
-    hashed = run.job.metadata.annotations.get(keys.INPUTS_HASH)
-    # Only a restore may say that there is none: its backup had none (state.md: Adopting a state).
-    if hashed is None or hashed == found.inputs_hash or (not hashed and run.op is not Op.RESTORE):
-        return found
-    taken = adopt(p.env.door, p.owner, found, AdoptionSource(run.name, hashed))
+def _adopt(p: Pass, found: State, source: AdoptionSource) -> State | Unreadable:
+    taken = adopt(p.env.door, p.owner, found, source)
     if isinstance(taken, State):
-        text = f"the state is the result of Job {run.name}, inputs {hashed or 'unknown'}"
-        p.record(EventReason.STATE_ADOPTED.says(text, job=run.name))
+        inputs = source.inputs_hash or "unknown"
+        text = f"the state is the result of Job {source.job}, inputs {inputs}"
+        p.record(EventReason.STATE_ADOPTED.says(text, job=source.job))
     return taken
 
 
-def _adoption_source(books: Bookkeeping) -> FinishedRun | None:
-    """The run whose state this is: the newer of the newest apply and restore, if it succeeded."""
+def _adoption_source(books: Bookkeeping, found: State) -> AdoptionSource | None:
+    """The run whose state this is, where the state does not say so yet."""
+    run = _newest_writer(books)
+    if run is None:
+        return None
+    hashed = run.job.metadata.annotations.get(keys.INPUTS_HASH)
+    # Only a restore may say that there is none: its backup had none (state.md: Adopting a state).
+    if hashed is None or hashed == found.inputs_hash or (not hashed and run.op is not Op.RESTORE):
+        return None
+    return AdoptionSource(run.name, hashed)
+
+
+def _newest_writer(books: Bookkeeping) -> FinishedRun | None:
+    """The newer of the newest apply and restore, if it succeeded."""
     of_each = (books.newest(Op.APPLY), books.newest(Op.RESTORE))
     runs = [run for run in of_each if run is not None]
     newest = max(runs, key=lambda run: run.finished_at, default=None)

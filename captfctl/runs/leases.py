@@ -37,7 +37,7 @@ class Leases:
     def acquire(self, run: Run) -> Wait | None:
         """Take the run lease and pass the gate; None: taken.
 
-        An error of the gate gives everything back and is raised.
+        An error of the gate gives back what was taken, and is raised.
         """
         subject = run.subject
         group = subject.group if self._gate and run.exclusive else None
@@ -55,7 +55,7 @@ class Leases:
         try:
             return self._leader_gate(run, group) if leads else self._member_gate(run, group)
         except ApiError:
-            self.give_up(run)
+            self._store.give_up(subject.namespace, subject.run_lease, run.name)
             raise
 
     def _leader_gate(self, run: Run, group: Group) -> Wait | None:
@@ -64,7 +64,12 @@ class Leases:
         if not taken.acquired:
             self._store.give_up(subject.namespace, subject.run_lease, run.name)
             return _wait_for(taken, f"the cluster lease of {group.name}")
-        running = self._members_running(subject, group)
+        try:
+            running = self._members_running(subject, group)
+        except ApiError:
+            # Only now: one that could not be taken may be what a live Job of this name relies on.
+            self._store.give_up(subject.namespace, group.lease, run.name)
+            raise
         if not running:
             return None
         # Both leases stay: operations that would start now queue behind this one.

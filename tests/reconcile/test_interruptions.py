@@ -15,6 +15,7 @@ from captfctl.model.resources import JOBS, SECRETS, TERRAFORM_CLUSTERS
 from captfctl.model.status import ActiveJob
 from captfctl.reconcile.cache import DoorCache
 from captfctl.runs.run import Run
+from captfctl.terraform.state.backups import read_backups
 from tests.support.cluster_world import NAMESPACE, World, annotated, variables
 from tests.support.doors import Failing, Overridden
 
@@ -226,6 +227,15 @@ def test_a_pause_that_the_cache_has_not_seen_holds(world: World):
     assert world.leases() == []
 
 
+def empty_state(world: World) -> None:
+    """What somebody does behind the manager's back, under the serial that is there."""
+    secret = world.secret(names.state_secret(world.owner.suffix))
+    assert secret is not None
+    state = json.loads(gzip.decompress(secret.data[keys.TFSTATE])) | {"resources": []}
+    secret.data[keys.TFSTATE] = gzip.compress(json.dumps(state).encode())
+    world.door.update(SECRETS, secret)
+
+
 def test_a_cache_that_has_not_seen_the_state_that_was_left_removes_no_emptied_one(world: World):
     world.settle(2)
     world.runner.succeed(world.active_job())
@@ -237,15 +247,23 @@ def test_a_cache_that_has_not_seen_the_state_that_was_left_removes_no_emptied_on
 
     with pytest.raises(Unavailable):  # the state is remembered, and no destroy starts
         world.run(world.env(Overridden(world.writes, create={"leases": away})))
-    name = names.state_secret(world.owner.suffix)
-    secret = world.secret(name)
-    assert secret is not None
-    state = json.loads(gzip.decompress(secret.data[keys.TFSTATE])) | {"resources": []}
-    secret.data[keys.TFSTATE] = gzip.compress(json.dumps(state).encode())
-    world.door.update(SECRETS, secret)
+    empty_state(world)
     with pytest.raises(Conflict):
         world.run(world.env(cache=cache))
-    assert world.secret(name) is not None
+    assert world.secret(names.state_secret(world.owner.suffix)) is not None
+    world.run()
+    assert world.reason("StateReadable") == "False/StateReplaced"
+
+
+def test_a_cache_that_has_not_seen_the_state_that_was_left_backs_no_emptied_one_up(world: World):
+    world.settle(2)
+    world.runner.succeed(world.active_job())
+    cache = Stale(world)
+    world.settle(2)
+    empty_state(world)
+    with pytest.raises(Conflict):
+        world.run(world.env(cache=cache))
+    assert len(read_backups(world.door, world.owner)) == 1
     world.run()
     assert world.reason("StateReadable") == "False/StateReplaced"
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from captfctl.cluster.errors import Conflict, Forbidden, NotFound, Unavailable
+from captfctl.cluster.errors import Conflict, Forbidden, NotFound, TooManyRequests, Unavailable
 from captfctl.model import core, keys, names
 from captfctl.model.ops import Op
 from captfctl.model.reasons import WaitReason
@@ -294,6 +294,24 @@ def test_what_another_manager_took_for_the_same_job_is_not_given_up():
     assert world.acquire(machine_run(world)).reason is WaitReason.CLUSTER_OPERATION
     world.clock.advance(61)  # no Job came
     assert free(world)
+
+
+def test_a_cluster_lease_that_could_not_be_taken_stays_with_the_job_that_relies_on_it():
+    world = World()
+    run = world.run()
+    world.acquire(run)  # one manager, which created the Job
+    seen = []
+
+    def fail(method: str, resource: Any) -> None:
+        if method == "create" and resource is LEASES:
+            seen.append(method)
+            if len(seen) == 2:
+                raise TooManyRequests("slow down")
+
+    leases = Leases(HookedDoor(world.door, before=fail), world.reader, world.clock)
+    with pytest.raises(TooManyRequests):  # another one, which has not seen the Job
+        leases.acquire(run.run)
+    assert world.lease_names() == [names.cluster_lease("team-a", "prod"), world.owner.run_lease]
 
 
 def test_what_nobody_else_took_is_given_up():
