@@ -26,7 +26,7 @@ class Limited:
         self.gate = gate
         self.namespace = site.fresh_name("limits")
         self.fleet = Fleet(door, self.namespace, OBJECTS, image=gate.image)
-        self.jobs = LiveJobs(door, self.namespace)
+        self.jobs = LiveJobs(site.kubeconfig, self.namespace)
 
     def manage(self, *flags: str) -> Captfctl:
         limits = (f"--max-active-jobs={LIMIT}", f"--namespace={self.namespace}")
@@ -51,7 +51,7 @@ class Limited:
         }
 
     def until(self, check: Callable[[], object], what: str) -> None:
-        eventually(check, lambda: f"{what}: {self.jobs.begun}, {self.fleet.explain()}")
+        eventually(check, lambda: f"{what}: {self.jobs.begun}, {self.fleet.explain()}", 150)
 
 
 @contextmanager
