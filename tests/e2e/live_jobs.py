@@ -3,20 +3,25 @@
 import threading
 from collections import defaultdict
 from collections.abc import Callable
+from pathlib import Path
 
 from captfctl.cluster.door import EventType
 from captfctl.cluster.live import LiveDoor
+from captfctl.cluster.live_requests import Limits
 from captfctl.model import keys
 from captfctl.model.core import Job
 from captfctl.model.ops import Op
 from captfctl.model.resources import JOBS
 from captfctl.runs.jobs import is_finished
 
+_SILENCE = 600.0
+"""Seconds: on a busy machine, no Job may change for longer than a watch usually waits."""
+
 
 class LiveJobs:
     """Watches the Jobs of one namespace, or of all, from the beginning."""
 
-    def __init__(self, door: LiveDoor, namespace: str = "") -> None:
+    def __init__(self, kubeconfig: Path, namespace: str = "") -> None:
         self.begun: list[tuple[str, Op]] = []
         """The owner and the operation of each, as they were created."""
         self.most = 0
@@ -24,7 +29,8 @@ class LiveJobs:
         self.most_in_background = 0
         self.most_of_owner: dict[str, int] = defaultdict(int)
         self._live: dict[str, Job] = {}
-        self._watch = door.watch(JOBS, namespace)
+        self._door = LiveDoor.from_kubeconfig(kubeconfig, limits=Limits(silence=_SILENCE))
+        self._watch = self._door.watch(JOBS, namespace)
         self._thread = threading.Thread(target=self._follow, daemon=True)
         self._thread.start()
 
@@ -58,6 +64,7 @@ class LiveJobs:
         assert self._thread.is_alive()
         self._watch.close()
         self._thread.join(10)
+        self._door.close()
 
 
 def _owner(job: Job) -> str:

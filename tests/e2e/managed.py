@@ -2,7 +2,9 @@
 or killed without the others."""
 
 import contextlib
+import os
 import re
+import signal
 import urllib.error
 import urllib.request
 from abc import abstractmethod
@@ -115,6 +117,13 @@ class ManagedSite(Site):
             if manager.alive:
                 manager.terminate()
 
+    def stop_node(self) -> None:
+        if self.node.alive:
+            self.node.terminate()
+        for pid in self.processes():  # pods outlive their node's agent, not the tests
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
     def crash_manager(self) -> None:
         manager = self.managers["a"]
         manager.kill()
@@ -183,15 +192,11 @@ class EmbeddedSite(ManagedSite):
             ):
                 part.start()
                 undo.callback(part.stop, 10)
-            undo.callback(self._stop_node)
+            undo.callback(self.stop_node)
             self.node.start("is up")
             undo.callback(self.stop_managers)
             self.add_manager("a")
             self._undo = undo.pop_all()
-
-    def _stop_node(self) -> None:
-        if self.node.alive:
-            self.node.terminate()
 
     def stop(self) -> None:
         self._undo.close()

@@ -92,7 +92,7 @@ def job_of_a_missing_image_is_deleted(story: Story) -> None:
     """The next one comes by itself, and the deletion of the object needs no destroy."""
     story.replace(IMAGE, "registry.example.com/missing/cluster:v1")
     story.create()
-    eventually(lambda: has_reason(story, "ImagePullFailed"), lambda: f"told: {story.explain()}", 20)
+    eventually(lambda: has_reason(story, "ImagePullFailed"), lambda: f"told: {story.explain()}", 60)
     (first,) = story.jobs(Op.APPLY)
     delete(story, first)
 

@@ -98,7 +98,7 @@ def managers(tmp_path: Path, kubeconfig: Path) -> Iterator[list[Captfctl]]:
 
 def test_fifty_objects_at_once_never_have_two_live_jobs_each(store, kubeconfig, managers):
     with closing(LiveDoor.from_kubeconfig(kubeconfig)) as door, closing(Runs(store.door())):
-        watching = LiveJobs(door)
+        watching = LiveJobs(kubeconfig)
         fleet = Fleet(door, "fifty", OBJECTS)
         fleet.create()
         eventually(fleet.settled, lambda: f"all ready: {fleet.explain()}", 600)

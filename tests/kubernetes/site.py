@@ -3,7 +3,6 @@
 import contextlib
 import os
 import shutil
-import signal
 import ssl
 import urllib.request
 from collections.abc import Sequence
@@ -73,11 +72,7 @@ class Cluster(ManagedSite):
 
     def stop(self) -> None:
         self.stop_managers()
-        if self.node.alive:
-            self.node.terminate()
-        for pid in self.processes():  # pods outlive their node's agent, not the tests
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        self.stop_node()
         self.cluster_api.stop()
         self.plane.stop()
 
