@@ -24,7 +24,7 @@ demo: $(READY)
 test simulation test-kubernetes bench: export PYTHONDONTWRITEBYTECODE :=
 
 test: $(READY)
-	@$(BIN)/python -m pytest -n $(WORKERS) --reruns $(RERUNS) -rsR
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --reruns $(RERUNS) -rsR
 
 # Hours of virtual time each, with faults at every request.
 simulation: $(READY)
