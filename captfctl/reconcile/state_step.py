@@ -105,6 +105,8 @@ def _settled(p: Pass, records: Records) -> bool:
     harmless = _harmless(p, records)
     if not (harmless or _vouched_for(p, job)):
         return False
+    if not harmless:
+        p.confirm()  # the person's word may have been taken back
     confirm_no_resources(p.env.door, p.owner, job)
     if not harmless:
         _write_now(p, _use_up_confirmation)

@@ -58,6 +58,7 @@ def given_up(p: Pass, known: Known, found: State | Unreadable) -> Known:
     unsaved = known.books.unsaved
     if not unsaved or not _is_given_up(p, unsaved, found):
         return known
+    p.confirm()  # the word may have been taken back, and what is given up is gone
     if isinstance(found, State):
         copy_kept(p.env.door, p.owner)
     delete_kept(p.env.door, p.owner)

@@ -13,34 +13,15 @@ from captfctl.model.ops import Op
 from captfctl.model.owner import Owner
 from captfctl.model.resources import JOBS, SECRETS, TERRAFORM_CLUSTERS
 from captfctl.model.status import ActiveJob
-from captfctl.reconcile.cache import DoorCache
 from captfctl.runs.run import Run
 from captfctl.terraform.state.backups import read_backups
 from tests.support.cluster_world import NAMESPACE, World, annotated, variables
 from tests.support.doors import Failing, Overridden
+from tests.support.stale import Stale
 
 
 class Killed(BaseException):
     """The process is gone: nothing of the pass runs after it, not even its handlers."""
-
-
-class Stale(DoorCache):
-    """A cache that stands still at the moment it was made."""
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world.door)
-        self._obj = world.obj
-        self._jobs = super().jobs_of(world.owner)
-        self._cluster = super().cluster(NAMESPACE, "prod")
-
-    def own(self, resource, namespace, name):
-        return resource.copy(self._obj)
-
-    def cluster(self, namespace, name):
-        return self._cluster
-
-    def jobs_of(self, owner: Owner):
-        return self._jobs
 
 
 def play(world: World) -> None:
@@ -266,6 +247,21 @@ def test_a_cache_that_has_not_seen_the_state_that_was_left_backs_no_emptied_one_
     assert len(read_backups(world.door, world.owner)) == 1
     world.run()
     assert world.reason("StateReadable") == "False/StateReplaced"
+
+
+def test_a_word_that_the_cache_alone_still_shows_confirms_no_apply(world: World):
+    world.settle(2)
+    job = world.active_job()
+    world.runner.take_lock(job)
+    world.door.delete(JOBS, job.metadata.name, NAMESPACE)
+    world.settle(2)
+    world.edit(annotated({keys.CONFIRM_NO_RESOURCES: job.metadata.name}))
+    cache = Stale(world)
+    world.edit(lambda obj: obj.metadata.annotations.pop(keys.CONFIRM_NO_RESOURCES))
+    with pytest.raises(Conflict):
+        world.run(world.env(cache=cache))
+    world.settle(2)
+    assert world.reason("StateReadable") == "False/ApplyOutcomeUnknown"
 
 
 def test_a_mark_that_the_cache_alone_still_shows_disowns_no_state(ready: World):

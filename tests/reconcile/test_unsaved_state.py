@@ -17,6 +17,7 @@ from captfctl.terraform.state.reader import Content
 from runner import kept, wire
 from tests.support.cluster_world import NAMESPACE, World, annotated, variables
 from tests.support.faults import failing
+from tests.support.stale import Stale
 
 LEFT = {
     "version": 4,
@@ -282,6 +283,19 @@ def test_a_person_gives_up_a_kept_state(ready: World, second: Job):
     assert kept_secrets(ready) == []
     assert len(backups(ready, 7)) == 1
     assert ready.reason("StateReadable") == "True/StateRead"
+
+
+def test_a_word_that_was_taken_back_gives_no_kept_state_up(ready: World, second: Job):
+    leave(ready, second, in_secrets=True)
+    ready.settle(2)
+    message = ready.condition("StateReadable").message
+    value = message.partition(f"{keys.ACCEPT_STATE}=")[2].split()[0]
+    ready.edit(annotated({keys.ACCEPT_STATE: value}))
+    cache = Stale(ready)
+    ready.edit(lambda obj: obj.metadata.annotations.pop(keys.ACCEPT_STATE))
+    with pytest.raises(Conflict):
+        ready.run(ready.env(cache=cache))
+    assert kept_secrets(ready) != []
 
 
 def test_a_person_says_that_nothing_of_a_lost_first_apply_exists(world: World, first: Job):
