@@ -8,7 +8,8 @@ from captfctl.clock import Clock
 
 SILENCE_SECONDS = 8.0
 """With the time of a look, less than ten seconds."""
-_LOOK_SECONDS = 0.5
+LOOK_SECONDS = 0.5
+"""Between two looks at whether it was silent for so long."""
 
 
 class Heartbeat:
@@ -55,7 +56,7 @@ class Heartbeat:
             self.now_doing(before)
 
     def _beat(self) -> None:
-        while not self._clock.wait(self._ended, _LOOK_SECONDS):
+        while not self._clock.wait(self._ended, LOOK_SECONDS):
             doing, now = self._doing, self._clock.monotonic()
             if doing and now - self._spoke >= SILENCE_SECONDS:
                 self.say(f"{doing} ({now - self._since:.0f}s)")

@@ -18,6 +18,7 @@ class FakeClock:
         self._start = start
         self._elapsed = 0.0
         self._lock = threading.Lock()
+        self._waits = 0
 
     def now(self) -> datetime:
         with self._lock:
@@ -28,7 +29,9 @@ class FakeClock:
             return self._elapsed
 
     def wait(self, event: threading.Event, seconds: float) -> bool:
-        until = self.monotonic() + seconds
+        with self._lock:
+            until = self._elapsed + seconds
+            self._waits += 1
         while not event.wait(_LOOK):
             if self.monotonic() >= until:
                 return event.is_set()
@@ -45,6 +48,18 @@ class FakeClock:
             assert time.monotonic() < end, "it did not happen in time"
             self.advance(step)
             time.sleep(_LOOK)
+
+    def run_with_waiter(self, holds: Callable[[], bool], step: float) -> None:
+        """The same with one other thread, which waits for `step` at a time and is never outrun: it
+        is back in its wait before each step, however busy the machine is."""
+        eventually(lambda: self._waits > 0, "a wait")
+        while not holds():
+            self._step(step)
+
+    def _step(self, seconds: float) -> None:
+        before = self._waits
+        self.advance(seconds)
+        eventually(lambda: self._waits > before, "the next wait")
 
 
 def eventually(holds: Callable[[], bool], what: str = "it") -> None:
