@@ -166,6 +166,13 @@ def test_crashed_apply_is_recorded_once_and_the_first_stays():
     assert record(world).records.marks.interrupted_apply == first
 
 
+def test_a_crashed_apply_that_a_later_one_followed_is_not_recorded_by_a_lagging_manager():
+    world = World()
+    world.finished(ok=False, pod=False, state_lock_version="17")
+    attempt(world, "a-later-job")
+    assert record(world).records.marks.interrupted_apply == ""
+
+
 def test_nothing_is_recorded_without_an_attempt_record():
     world = World()
     world.finished(ok=False, pod=False)

@@ -66,8 +66,10 @@ class Recorder:
     def _failed(self, run: FinishedRun) -> None:
         if self.records.attempt is None or not run.may_have_applied:
             return
+        followed = self.records.attempt.job != run.name
         self._attempt(mark_may_have_applied(self.door, self.owner, run.name))
-        if run.crashed:
+        # One that was followed by another was dealt with: only a lagging cache shows it unread.
+        if run.crashed and not followed:
             self._attempt(record_interrupted(self.door, self.owner, run.name))
 
     def _promote(self, run: FinishedRun, *, newest: bool) -> None:
