@@ -102,14 +102,14 @@ def _settled(p: Pass, records: Records) -> bool:
     """Whether it is known that the unconfirmed apply created nothing; then it is not recorded any
     more. Nobody has to be asked where there is proof."""
     job = records.marks.interrupted_apply
-    harmless = _harmless(p, records)
-    if not (harmless or _vouched_for(p, job)):
+    if _harmless(p, records):
+        confirm_no_resources(p.env.door, p.owner, job)
+        return True
+    if not _vouched_for(p, job):
         return False
-    if not harmless:
-        p.confirm()  # the person's word may have been taken back
+    p.confirm()  # the person's word may have been taken back
     confirm_no_resources(p.env.door, p.owner, job)
-    if not harmless:
-        _write_now(p, _use_up_confirmation)
+    _write_now(p, _use_up_confirmation)
     return True
 
 

@@ -64,12 +64,12 @@ class Recorder:
             self._attempt(mark_restored(self.door, self.owner))
 
     def _failed(self, run: FinishedRun) -> None:
-        if self.records.attempt is None or not run.may_have_applied:
+        """One that another apply followed was dealt with: only a lagging cache shows it unread."""
+        attempt = self.records.attempt
+        if attempt is None or attempt.job != run.name or not run.may_have_applied:
             return
-        followed = self.records.attempt.job != run.name
         self._attempt(mark_may_have_applied(self.door, self.owner, run.name))
-        # One that was followed by another was dealt with: only a lagging cache shows it unread.
-        if run.crashed and not followed:
+        if run.crashed:
             self._attempt(record_interrupted(self.door, self.owner, run.name))
 
     def _promote(self, run: FinishedRun, *, newest: bool) -> None:
