@@ -23,8 +23,8 @@ _SHARE = 5
 def main() -> None:
     limits = live.Limits()
     shorter = {name: getattr(limits, name) / _SHARE for name in ("connect", "read", "silence")}
-    live.Limits = partial(live.Limits, **shorter)  # type: ignore[misc, assignment]
-    informer.WATCH_SECONDS = tuple(bound // _SHARE for bound in informer.WATCH_SECONDS)  # type: ignore[assignment]
+    live.Limits = partial(live.Limits, **shorter)
+    informer.WATCH_SECONDS = tuple(bound // _SHARE for bound in informer.WATCH_SECONDS)
     health.SILENT_AFTER /= _SHARE
     health.STALLED_AFTER /= _SHARE
     os.environ.pop("PYTHONPATH", None)

@@ -21,16 +21,11 @@ from captfctl.model.resources import JOBS, NODES
 from tests.e2e import scenarios
 from tests.e2e.scenarios import Story
 from tests.e2e.site import IMAGE, ROOT, Captfctl, LocalSite, eventually
-from tests.support.binaries import NEEDS_KUBECTL, NEEDS_TERRAFORM
+from tests.support.binaries import LOCAL_STORIES
 
 QUICKSTART = ROOT / "examples" / "quickstart" / "cluster.yaml"
 
-pytestmark = [
-    pytest.mark.terraform,
-    pytest.mark.kubectl,
-    NEEDS_TERRAFORM,
-    NEEDS_KUBECTL,
-]
+pytestmark = LOCAL_STORIES
 
 
 def test_a_cluster_lives_and_dies_and_leaves_nothing_behind(site):

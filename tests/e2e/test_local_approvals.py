@@ -9,14 +9,9 @@ from captfctl.model.ops import Op
 from tests.e2e.approvals import SERVER, Approvals, secrets_are_told_nowhere
 from tests.e2e.scenarios import NAME
 from tests.e2e.site import SECRETS_IMAGE, LocalSite
-from tests.support.binaries import NEEDS_KUBECTL, NEEDS_TERRAFORM
+from tests.support.binaries import LOCAL_STORIES
 
-pytestmark = [
-    pytest.mark.terraform,
-    pytest.mark.kubectl,
-    NEEDS_TERRAFORM,
-    NEEDS_KUBECTL,
-]
+pytestmark = LOCAL_STORIES
 
 
 def test_a_manual_change_is_applied_as_it_was_approved_or_not_at_all(site: LocalSite):

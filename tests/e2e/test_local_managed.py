@@ -10,14 +10,9 @@ from tests.e2e import limits, scenarios, silence
 from tests.e2e.gated import Gate
 from tests.e2e.managed import EmbeddedSite
 from tests.e2e.scenarios import Story
-from tests.support.binaries import NEEDS_KUBECTL, NEEDS_TERRAFORM
+from tests.support.binaries import LOCAL_STORIES
 
-pytestmark = [
-    pytest.mark.terraform,
-    pytest.mark.kubectl,
-    NEEDS_TERRAFORM,
-    NEEDS_KUBECTL,
-]
+pytestmark = LOCAL_STORIES
 
 
 @pytest.fixture(scope="module")

@@ -4,15 +4,9 @@ import pytest
 
 from tests.e2e import restoring
 from tests.e2e.scenarios import Story
-from tests.support.binaries import NEEDS_KUBECTL, NEEDS_TERRAFORM
+from tests.support.binaries import LOCAL_STORIES
 
-pytestmark = [
-    pytest.mark.terraform,
-    pytest.mark.timeout(300),
-    pytest.mark.kubectl,
-    NEEDS_TERRAFORM,
-    NEEDS_KUBECTL,
-]
+pytestmark = [*LOCAL_STORIES, pytest.mark.timeout(300)]
 
 
 def test_a_state_damaged_in_any_way_is_restored_and_nothing_is_created_again(site):

@@ -1,20 +1,13 @@
 """States that are swapped, emptied or too large, with real Terraform on the embedded control
 plane."""
 
-import pytest
-
 from tests.e2e import states
 from tests.e2e.scenarios import NAME, Story, leftovers, nothing_left
 from tests.e2e.site import eventually
 from tests.e2e.states import rewrite, wait_for
-from tests.support.binaries import NEEDS_KUBECTL, NEEDS_TERRAFORM
+from tests.support.binaries import LOCAL_STORIES
 
-pytestmark = [
-    pytest.mark.terraform,
-    pytest.mark.kubectl,
-    NEEDS_TERRAFORM,
-    NEEDS_KUBECTL,
-]
+pytestmark = LOCAL_STORIES
 
 
 def test_an_emptied_state_creates_nothing_twice_and_skips_no_destroy(site):

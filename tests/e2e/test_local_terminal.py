@@ -5,22 +5,15 @@ import json
 import subprocess
 from typing import Any
 
-import pytest
-
 from captfctl.model.ops import Op
 from captfctl.model.resources import SECRETS
 from captfctl.terraform.state.protected import delete_protected
 from tests.e2e.scenarios import NAME, Story
 from tests.e2e.site import CAPTFCTL, eventually
 from tests.e2e.states import state_secret, wait_for
-from tests.support.binaries import NEEDS_KUBECTL, NEEDS_TERRAFORM
+from tests.support.binaries import LOCAL_STORIES
 
-pytestmark = [
-    pytest.mark.terraform,
-    pytest.mark.kubectl,
-    NEEDS_TERRAFORM,
-    NEEDS_KUBECTL,
-]
+pytestmark = LOCAL_STORIES
 
 
 def captfctl(story: Story, command: str, *arguments: str) -> Any:

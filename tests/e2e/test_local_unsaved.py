@@ -9,14 +9,9 @@ from tests.e2e import scenarios
 from tests.e2e.counted import Counted
 from tests.e2e.scenarios import Story
 from tests.e2e.site import LocalSite
-from tests.support.binaries import NEEDS_KUBECTL, NEEDS_TERRAFORM
+from tests.support.binaries import LOCAL_STORIES
 
-pytestmark = [
-    pytest.mark.terraform,
-    pytest.mark.kubectl,
-    NEEDS_TERRAFORM,
-    NEEDS_KUBECTL,
-]
+pytestmark = LOCAL_STORIES
 
 
 @pytest.fixture

@@ -1,18 +1,11 @@
 """A manager that has few Job slots, and one whose API server answers nothing, on a real control
 plane."""
 
-import pytest
-
 from tests.e2e import limits, silence
 from tests.e2e.gated import Gate
-from tests.support.binaries import NEEDS_KUBECTL, NEEDS_TERRAFORM
+from tests.support.binaries import CLUSTER_STORIES
 
-pytestmark = [
-    pytest.mark.kubernetes,
-    pytest.mark.timeout(300),
-    NEEDS_TERRAFORM,
-    NEEDS_KUBECTL,
-]
+pytestmark = CLUSTER_STORIES
 
 
 def test_job_slots_are_handed_on_and_never_exceeded(site, tmp_path):

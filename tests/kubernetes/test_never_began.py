@@ -5,14 +5,9 @@ import pytest
 from tests.e2e import never_began
 from tests.e2e.gated import Gate
 from tests.e2e.scenarios import Story
-from tests.support.binaries import NEEDS_KUBECTL, NEEDS_TERRAFORM
+from tests.support.binaries import CLUSTER_STORIES
 
-pytestmark = [
-    pytest.mark.kubernetes,
-    pytest.mark.timeout(300),
-    NEEDS_TERRAFORM,
-    NEEDS_KUBECTL,
-]
+pytestmark = CLUSTER_STORIES
 
 
 @pytest.fixture

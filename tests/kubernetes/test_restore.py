@@ -2,21 +2,14 @@
 
 import json
 
-import pytest
-
 from captfctl.model.resources import SECRETS
 from tests.e2e import restoring
 from tests.e2e.scenarios import Story
 from tests.e2e.site import eventually
 from tests.e2e.states import wait_for
-from tests.support.binaries import NEEDS_KUBECTL, NEEDS_TERRAFORM
+from tests.support.binaries import CLUSTER_STORIES
 
-pytestmark = [
-    pytest.mark.kubernetes,
-    pytest.mark.timeout(300),
-    NEEDS_TERRAFORM,
-    NEEDS_KUBECTL,
-]
+pytestmark = CLUSTER_STORIES
 
 
 def test_a_state_damaged_in_any_way_is_restored_and_nothing_is_created_again(site):

@@ -9,14 +9,9 @@ from tests.e2e.counted import Counted
 from tests.e2e.managed import NODE
 from tests.e2e.scenarios import Story
 from tests.e2e.site import IMAGE
-from tests.support.binaries import NEEDS_KUBECTL, NEEDS_TERRAFORM
+from tests.support.binaries import CLUSTER_STORIES
 
-pytestmark = [
-    pytest.mark.kubernetes,
-    pytest.mark.timeout(300),
-    NEEDS_TERRAFORM,
-    NEEDS_KUBECTL,
-]
+pytestmark = CLUSTER_STORIES
 
 
 def test_a_cluster_lives_and_dies_and_leaves_nothing_behind(site):

@@ -279,9 +279,7 @@ def test_a_person_at_work_on_an_empty_state_is_waited_for(world: World):
 
 def test_an_apply_that_vanished_without_state_holds_until_somebody_vouches(world: World):
     world.settle(2)
-    job = world.active_job()
-    world.runner.take_lock(job)
-    world.door.delete(JOBS, job.metadata.name, NAMESPACE)
+    job = world.lose_job()
     world.delete()
     world.settle(2)
     assert world.reason("StateReadable") == "False/ApplyOutcomeUnknown"
@@ -298,9 +296,7 @@ def test_an_apply_that_vanished_without_state_holds_until_somebody_vouches(world
 
 def test_a_live_object_applies_again_once_somebody_vouches(world: World):
     world.settle(2)
-    job = world.active_job()
-    world.runner.take_lock(job)
-    world.door.delete(JOBS, job.metadata.name, NAMESPACE)
+    job = world.lose_job()
     assert world.settle(2).requeue_after == 60
     assert world.reason("StateReadable") == "False/ApplyOutcomeUnknown"
     assert world.jobs() == []
@@ -312,9 +308,7 @@ def test_a_live_object_applies_again_once_somebody_vouches(world: World):
 
 def test_a_conflict_while_the_confirmation_is_used_up_decides_again_soon(world: World):
     world.settle(2)
-    job = world.active_job()
-    world.runner.take_lock(job)
-    world.door.delete(JOBS, job.metadata.name, NAMESPACE)
+    job = world.lose_job()
     world.settle(2)
     world.edit(annotated({keys.CONFIRM_NO_RESOURCES: job.metadata.name}))
 

@@ -1,9 +1,6 @@
 """Crashes, lost answers, stale caches, two managers: what one pass leaves for the next
 (runs.md: After a crash)."""
 
-import gzip
-import json
-
 import pytest
 
 from captfctl.cluster.errors import Conflict, Unavailable
@@ -15,6 +12,7 @@ from captfctl.model.resources import JOBS, SECRETS, TERRAFORM_CLUSTERS
 from captfctl.model.status import ActiveJob
 from captfctl.runs.run import Run
 from captfctl.terraform.state.backups import read_backups
+from tests.reconcile.test_backups import change_state
 from tests.support.cluster_world import NAMESPACE, World, annotated, variables
 from tests.support.doors import Failing, Overridden
 from tests.support.stale import Stale
@@ -208,15 +206,6 @@ def test_a_pause_that_the_cache_has_not_seen_holds(world: World):
     assert world.leases() == []
 
 
-def empty_state(world: World) -> None:
-    """What somebody does behind the manager's back, under the serial that is there."""
-    secret = world.secret(names.state_secret(world.owner.suffix))
-    assert secret is not None
-    state = json.loads(gzip.decompress(secret.data[keys.TFSTATE])) | {"resources": []}
-    secret.data[keys.TFSTATE] = gzip.compress(json.dumps(state).encode())
-    world.door.update(SECRETS, secret)
-
-
 def test_a_cache_that_has_not_seen_the_state_that_was_left_removes_no_emptied_one(world: World):
     world.settle(2)
     world.runner.succeed(world.active_job())
@@ -228,7 +217,7 @@ def test_a_cache_that_has_not_seen_the_state_that_was_left_removes_no_emptied_on
 
     with pytest.raises(Unavailable):  # the state is remembered, and no destroy starts
         world.run(world.env(Overridden(world.writes, create={"leases": away})))
-    empty_state(world)
+    change_state(world, 1, resources=[])
     with pytest.raises(Conflict):
         world.run(world.env(cache=cache))
     assert world.secret(names.state_secret(world.owner.suffix)) is not None
@@ -241,7 +230,7 @@ def test_a_cache_that_has_not_seen_the_state_that_was_left_backs_no_emptied_one_
     world.runner.succeed(world.active_job())
     cache = Stale(world)
     world.settle(2)
-    empty_state(world)
+    change_state(world, 1, resources=[])
     with pytest.raises(Conflict):
         world.run(world.env(cache=cache))
     assert len(read_backups(world.door, world.owner)) == 1
@@ -251,9 +240,7 @@ def test_a_cache_that_has_not_seen_the_state_that_was_left_backs_no_emptied_one_
 
 def test_a_word_that_the_cache_alone_still_shows_confirms_no_apply(world: World):
     world.settle(2)
-    job = world.active_job()
-    world.runner.take_lock(job)
-    world.door.delete(JOBS, job.metadata.name, NAMESPACE)
+    job = world.lose_job()
     world.settle(2)
     world.edit(annotated({keys.CONFIRM_NO_RESOURCES: job.metadata.name}))
     cache = Stale(world)

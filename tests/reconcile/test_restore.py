@@ -22,6 +22,7 @@ from tests.reconcile.test_backups import change_state, chunk, keeping, new_seria
 from tests.support.cluster_world import KEY, NAMESPACE, World, annotated, variables
 from tests.support.fake_runner import OUTPUTS, backup_secrets
 from tests.support.faults import Crash, HookedDoor, crashing_after
+from tests.support.stale import Stale
 
 CONDITION = "RestoreJobSucceeded"
 LINEAGE = "0e0f0000-0000-4000-8000-000000000000"
@@ -675,19 +676,7 @@ def test_a_paused_object_restores_nothing(backed: World):
 def test_a_request_that_is_gone_meanwhile_starts_nothing(backed: World):
     ask(backed, 2)
 
-    class Stale:
-        """The cache shows the object as it was."""
-
-        def __init__(self) -> None:
-            self.obj = backed.obj
-
-        def own(self, *_: object) -> Any:
-            return backed.resource.copy(self.obj)
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(backed.cache, name)
-
-    cache = Stale()
+    cache = Stale(backed)
     withdraw(backed)
     with contextlib.suppress(Conflict):
         backed.run(backed.env(cache=cache))

@@ -48,6 +48,12 @@ def kept_secrets(world: World) -> list[str]:
     return [name for name in world.secrets() if name.startswith("captf-unsaved-")]
 
 
+def offered(world: World) -> str:
+    """The value that the condition tells a person to accept the stored state with."""
+    message = world.condition("StateReadable").message
+    return message.partition(f"{keys.ACCEPT_STATE}=")[2].split()[0]
+
+
 def arguments(job: Job) -> list[str]:
     return job.spec.template.spec.containers[0].args
 
@@ -259,8 +265,7 @@ def test_it_holds_also_once_its_job_is_pruned(ready: World, second: Job):
 def test_a_person_accepts_the_state_that_is_stored(ready: World, second: Job):
     leave(ready, second, in_secrets=False)
     ready.settle(2)
-    message = ready.condition("StateReadable").message
-    value = message.partition(f"{keys.ACCEPT_STATE}=")[2].split()[0]
+    value = offered(ready)
     ready.edit(annotated({keys.ACCEPT_STATE: "another/1"}))
     ready.settle(2)
     assert ready.reason("StateReadable") == "False/UnsavedStateLost"
@@ -276,9 +281,7 @@ def test_a_person_accepts_the_state_that_is_stored(ready: World, second: Job):
 def test_a_person_gives_up_a_kept_state(ready: World, second: Job):
     leave(ready, second, in_secrets=True)
     ready.settle(2)
-    message = ready.condition("StateReadable").message
-    value = message.partition(f"{keys.ACCEPT_STATE}=")[2].split()[0]
-    ready.edit(annotated({keys.ACCEPT_STATE: value}))
+    ready.edit(annotated({keys.ACCEPT_STATE: offered(ready)}))
     ready.settle(2)
     assert kept_secrets(ready) == []
     assert len(backups(ready, 7)) == 1
@@ -288,9 +291,7 @@ def test_a_person_gives_up_a_kept_state(ready: World, second: Job):
 def test_a_word_that_was_taken_back_gives_no_kept_state_up(ready: World, second: Job):
     leave(ready, second, in_secrets=True)
     ready.settle(2)
-    message = ready.condition("StateReadable").message
-    value = message.partition(f"{keys.ACCEPT_STATE}=")[2].split()[0]
-    ready.edit(annotated({keys.ACCEPT_STATE: value}))
+    ready.edit(annotated({keys.ACCEPT_STATE: offered(ready)}))
     cache = Stale(ready)
     ready.edit(lambda obj: obj.metadata.annotations.pop(keys.ACCEPT_STATE))
     with pytest.raises(Conflict):

@@ -11,3 +11,12 @@ def _needs(program: str) -> pytest.MarkDecorator:
 
 NEEDS_TERRAFORM = _needs("terraform")
 NEEDS_KUBECTL = _needs("kubectl")
+LOCAL_STORIES = [pytest.mark.terraform, pytest.mark.kubectl, NEEDS_TERRAFORM, NEEDS_KUBECTL]
+"""Of stories that real programs play on the embedded control plane."""
+CLUSTER_STORIES = [
+    pytest.mark.kubernetes,
+    pytest.mark.timeout(300),
+    NEEDS_TERRAFORM,
+    NEEDS_KUBECTL,
+]
+"""Of stories on a real control plane."""

@@ -262,6 +262,13 @@ class World:
         (job,) = self.running()
         return job
 
+    def lose_job(self) -> Job:
+        """The Job of the running apply, which took the state lock and is gone without a word."""
+        job = self.active_job()
+        self.runner.take_lock(job)
+        self.door.delete(JOBS, job.metadata.name, NAMESPACE)
+        return job
+
     def leases(self) -> list[Lease]:
         """Ours, not Terraform's."""
         return self.door.list(LEASES, NAMESPACE, labels=keys.LEASE).items
