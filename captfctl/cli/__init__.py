@@ -1,8 +1,10 @@
 """The command line: one module per command.
 
-Start-up imports typer and these thin modules; a command imports what it runs with when it runs.
+Start-up imports typer and the thin module of the command that is named; a command imports what it
+runs with when it runs.
 """
 
+import gc
 import os
 import sys
 from typing import NoReturn
@@ -18,11 +20,13 @@ def main() -> None:
 
         print(f"captfctl {VERSION}")
         return
-    from captfctl.cli.app import app
+    # What is loaded at the start is no garbage, and neither are ten thousand objects of an answer.
+    gc.set_threshold(100_000)
+    from captfctl.cli.app import command_line
     from captfctl.cli.failures import report
 
     try:
-        app()
+        command_line(sys.argv[1:])()
     except CaptfError as error:
         report(error)
         sys.exit(error.exit_code)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from captfctl.cli import run_manager
-from captfctl.cli.app import app
+from captfctl.cli.app import command_line
 from captfctl.errors import InputError
 from captfctl.model.durations import duration_text, parse_duration
 from captfctl.settings import ManagerSettings, PassSettings, settings_with_flags
@@ -29,7 +29,7 @@ def started(monkeypatch):
         monkeypatch.setattr(
             run_manager, "run_manager", lambda settings, *_: seen.append(settings) or 0
         )
-        done = CliRunner().invoke(app, ["manage", *arguments], env=environment)
+        done = CliRunner().invoke(command_line(["manage"]), ["manage", *arguments], env=environment)
         if done.exception is not None and not isinstance(done.exception, SystemExit):
             raise done.exception
         assert done.exit_code == 0, done.output
@@ -88,7 +88,7 @@ def test_a_pass_can_be_given_the_managers_settings():
 
 
 def test_the_help_shows_every_flag_with_its_default():
-    command = typer.main.get_command(app).commands["manage"]
+    command = typer.main.get_command(command_line(["manage"])).commands["manage"]
     shown = {name: parameter for parameter in command.params for name in parameter.opts}
     for setting in SETTINGS:
         assert shown[setting.option].help == setting.flag.help

@@ -4,7 +4,9 @@ import io
 import re
 
 import pytest
+import typer
 
+from captfctl.cli.app import command_line
 from captfctl.cli.output import Format, Listing, Row, show
 from captfctl.cli.styled import Line, Pairs, Styled, print_styled
 from tests.cli.conftest import Terminal
@@ -46,6 +48,21 @@ def test_help_names_every_command(captfctl):
 
     for command in ("reconcile", "delete", "get", "manage", "manifests", "local", "version"):
         assert f"  {command} " in ended.out
+
+
+def test_a_named_command_is_all_that_is_put_together():
+    alone = typer.main.get_command(command_line(["approve", "--yes"])).commands
+    whole = typer.main.get_command(command_line(["--help"])).commands
+
+    assert set(alone) == {"approve", "version"}
+    assert [p.opts for p in alone["approve"].params] == [p.opts for p in whole["approve"].params]
+
+
+def test_a_misspelled_command_is_told_the_one_that_it_resembles(captfctl):
+    ended = captfctl("aprove")
+
+    assert ended.code == 2
+    assert "Did you mean 'approve'?" in ended.err
 
 
 @pytest.mark.parametrize("flag", ["--leader-elect=true", "--leader_elect=t", "--leader-elect"])
