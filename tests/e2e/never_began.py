@@ -6,6 +6,8 @@ import os
 import signal
 from collections.abc import Callable
 
+import pytest
+
 from captfctl.cluster.door import Propagation
 from captfctl.model import keys, names
 from captfctl.model.core import Job, Lease, LeaseSpec
@@ -111,3 +113,26 @@ def job_of_a_missing_image_is_deleted(story: Story) -> None:
 def delete(story: Story, job: Job) -> None:
     name = job.metadata.name
     story.door.delete(JOBS, name, story.namespace, propagation=Propagation.BACKGROUND)
+
+
+class FirstAppliesThatNeverBegan:
+    """The stories, for the sites that have a `gate` and a `site`."""
+
+    @pytest.fixture
+    def gate(self, site, tmp_path):
+        return Gate(site, tmp_path)
+
+    def test_a_first_apply_whose_runner_dies_in_init_asks_nobody(self, site, gate):
+        dies_in_init(Story(site, "init"), gate, kill_runner)
+
+    def test_a_first_apply_whose_pod_vanishes_in_init_asks_nobody(self, site, gate):
+        dies_in_init(Story(site, "podless"), gate, remove_pod)
+
+    def test_the_lock_of_an_init_that_died_is_in_nobodys_way(self, site, gate):
+        dies_in_init_with_the_lock(Story(site, "locked"), gate)
+
+    def test_an_object_whose_first_apply_dies_in_init_is_deleted(self, site, gate):
+        dies_in_init_while_it_is_deleted(Story(site, "init-deleted"), gate)
+
+    def test_a_deleted_job_of_an_image_that_does_not_exist_asks_nobody(self, site):
+        job_of_a_missing_image_is_deleted(Story(site, "jobless"))
