@@ -12,7 +12,7 @@ from captfctl.model import keys, names
 from captfctl.model.capi import Cluster, Machine, MachinePool
 from captfctl.model.core import Lease, RoleBinding, ServiceAccount
 from captfctl.model.identity import TerraformClusterIdentity
-from captfctl.model.meta import ApiObject, PartialObject
+from captfctl.model.meta import ApiObject, ObjectMeta, PartialObject
 from captfctl.model.owner import Owner
 from captfctl.model.plan import TerraformPlan
 from captfctl.model.resource import Resource
@@ -36,6 +36,11 @@ from captfctl.terraform.state.lock import find_lock
 from captfctl.terraform.state.reader import state_selector
 
 T = TypeVar("T")
+
+
+def version(meta: ObjectMeta) -> tuple[str, str, str]:
+    """What differs between an object and any other, and after each of its changes."""
+    return meta.name, meta.uid, meta.resource_version
 
 
 class CacheReader(JobsReader, Protocol):

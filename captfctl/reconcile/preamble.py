@@ -56,7 +56,7 @@ def enter(env: Env, rules: KindRules) -> Entered | Result:
     obj.api_version, obj.kind = resource.api_version, resource.kind
     owner = owner_of(rules)
     jobs = own_jobs(env.cache, owner)
-    observed = settled.observe(env.cache, env.settings, rules, owner, jobs)
+    observed = settled.observe(env.door, env.cache, env.settings, rules, owner, jobs)
     now = env.clock.now()
     if settled.is_resting(rules, observed, now):
         # Only the gauges of a new manager are missing.

@@ -18,14 +18,14 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 from msgspec.structs import replace
 
+from captfctl.cluster.door import Door
 from captfctl.decide.duration import Nanoseconds
 from captfctl.model import keys
 from captfctl.model.core import Job
-from captfctl.model.meta import ObjectMeta
 from captfctl.model.owner import Owner
 from captfctl.model.status import Settled
 from captfctl.model.terraform import JobPolicy, TerraformObject
-from captfctl.reconcile.cache import CacheReader
+from captfctl.reconcile.cache import CacheReader, version
 from captfctl.reconcile.context import Pass
 from captfctl.reconcile.identity import Identity
 from captfctl.reconcile.kinds import KindRules, effective
@@ -51,6 +51,7 @@ class Unseen(Exception):
 
 
 def observe(
+    door: Door,
     cache: CacheReader,
     settings: PassSettings,
     rules: KindRules,
@@ -68,7 +69,7 @@ def observe(
     if keys.BLOCK_MOVE in obj.metadata.annotations:
         return None
     try:
-        parts = _parts(cache, settings, rules, owner, jobs)
+        parts = _parts(door, cache, settings, rules, owner, jobs)
         chosen = [getattr(settings, name) for name in _SETTINGS]
         return msgspec.json.encode([_FORMAT, VERSION, *chosen, *parts])
     except Unseen:
@@ -128,23 +129,24 @@ def _fingerprint(observed: bytes, rules: KindRules) -> str:
 
 
 def _parts(
+    door: Door,
     cache: CacheReader,
     settings: PassSettings,
     rules: KindRules,
     owner: Owner,
     jobs: Iterable[Job],
 ) -> Iterator[object]:
-    yield _belongings(rules)
     yield from map(_job, sorted(jobs, key=lambda job: job.metadata.name))
     yield from _secrets(cache, owner)
     if rules.keeps_plans:
-        yield sorted(map(_version, (plan.metadata for plan in cache.plans(owner))))
+        yield sorted(map(version, (plan.metadata for plan in cache.plans(owner))))
     yield from _credentials(cache, rules, effective(rules, settings), owner)
     yield from _variables(cache, rules.obj, owner)
+    yield _belongings(rules, door)  # may ask the server, so it comes last
 
 
-def _belongings(rules: KindRules) -> object:
-    found = rules.depends_on()
+def _belongings(rules: KindRules, door: Door) -> object:
+    found = rules.depends_on(door)
     if found is None:
         raise Unseen
     return found
@@ -158,10 +160,10 @@ def _job(job: Job) -> object:
 
 def _secrets(cache: CacheReader, owner: Owner) -> Iterator[object]:
     """State, records and the state lock."""
-    yield from map(_version, (secret.metadata for secret in cache.state_secrets(owner)))
+    yield from map(version, (secret.metadata for secret in cache.state_secrets(owner)))
     for name in (attempt_name(owner), applied_name(owner)):
         record = cache.secret(owner.namespace, name)
-        yield record and _version(record.metadata)
+        yield record and version(record.metadata)
     if cache.secret(owner.namespace, wire.kept_secret(owner.suffix)) is not None:
         raise Unseen  # a state that is not stored: a pass has to deal with it
     lock = cache.state_lock(owner)
@@ -221,8 +223,4 @@ def _variables(cache: CacheReader, obj: TerraformObject, owner: Owner) -> Iterat
         source = cache.variables(ref.kind, owner.namespace, ref.name)
         if source is None:
             raise Unseen
-        yield ref.kind, _version(source.metadata)
-
-
-def _version(meta: ObjectMeta) -> tuple[str, str, str]:
-    return meta.name, meta.uid, meta.resource_version
+        yield ref.kind, version(source.metadata)

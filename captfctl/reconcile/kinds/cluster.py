@@ -130,7 +130,7 @@ class ClusterRules(WithPlans):
         """Nothing."""
         return ()
 
-    def depends_on(self) -> object | None:
+    def depends_on(self, _door: Door) -> object | None:
         """The Cluster: only the fields that are read are decoded."""
         cluster = self.lookup.cluster
         if cluster is None:

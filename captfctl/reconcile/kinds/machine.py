@@ -108,7 +108,7 @@ class MachineRules:
     def show_plan(self, _name: str) -> None:
         """It is never changed, so nothing of it waits."""
 
-    def depends_on(self) -> object | None:
+    def depends_on(self, _door: Door) -> object | None:
         """Its Machine and Cluster, and what it inherits. Until it is provisioned also on what the
         inputs are built from, which is not in the caches."""
         started = self.obj.status.initialization

@@ -13,7 +13,7 @@ from captfctl.model.machine import TerraformMachinePool
 from captfctl.model.resource import Resource
 from captfctl.model.resources import TERRAFORM_MACHINE_POOLS
 from captfctl.reconcile.cache import CacheReader
-from captfctl.reconcile.kinds.replicas import write_back
+from captfctl.reconcile.kinds.replicas import write_back, write_back_is_due
 from captfctl.reconcile.kinds.rules import (
     Applied,
     Built,
@@ -120,9 +120,20 @@ class MachinePoolRules(WithPlans):
         """Whether it has another number of members than it is to have."""
         return len(self.obj.spec.provider_id_list) != (self.obj.status.replicas or 0)
 
-    def depends_on(self) -> object | None:
-        """Never at rest: its inputs are built from a state and a Secret that are read live."""
-        return None
+    def depends_on(self, door: Door) -> object | None:
+        """Its MachinePool and Cluster, what it inherits, and what its inputs are built from."""
+        pool, cluster = self._belongs.owner, self.lookup.cluster
+        if pool is None or cluster is None or write_back_is_due(self.obj, pool):
+            return None
+        given = self._belongs.given_versions(door)
+        if given is None:
+            return None
+        meta = pool.metadata
+        return (
+            (meta.uid, meta.deletion_timestamp, meta.annotations, pool.spec),
+            (cluster.metadata.uid, cluster.spec, cluster.status.initialization),
+            given,
+        )
 
 
 def _guarded_change(

@@ -33,6 +33,11 @@ def write_back(door: Door, obj: TerraformMachinePool, pool: MachinePool) -> Sequ
     return (EventReason.REPLICAS_WRITTEN_BACK.says(text),)
 
 
+def write_back_is_due(obj: TerraformMachinePool, pool: MachinePool) -> bool:
+    """Whether `write_back` would write anything."""
+    return bool(_patch(obj, pool))
+
+
 def _patch(obj: TerraformMachinePool, pool: MachinePool) -> dict[str, object]:
     annotations = pool.metadata.annotations
     owner = annotations.get(keys.REPLICAS_MANAGED_BY)

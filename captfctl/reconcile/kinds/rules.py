@@ -203,7 +203,7 @@ class KindRules(Protocol):
         """Name the plan that waits, or none, in its status."""
         ...
 
-    def depends_on(self) -> object | None:
+    def depends_on(self, door: Door, /) -> object | None:
         """All that the object depends on, of what it belongs to, in JSON's types. None: some of it
         is not in the caches (reconcile.md: Objects at rest)."""
         ...

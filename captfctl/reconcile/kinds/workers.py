@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from captfctl.cluster.door import Door, find
+from captfctl.cluster.errors import ApiError
 from captfctl.model import keys
 from captfctl.model.capi import Cluster, Machine, MachinePool
 from captfctl.model.conditions import ConditionValue
@@ -15,7 +16,7 @@ from captfctl.model.owner import Owner
 from captfctl.model.reasons import DependenciesReady
 from captfctl.model.resources import SECRETS, TERRAFORM_CLUSTERS
 from captfctl.model.terraform import TerraformCluster, TerraformObject
-from captfctl.reconcile.cache import CacheReader
+from captfctl.reconcile.cache import CacheReader, version
 from captfctl.reconcile.kinds.rules import OwnerLookup, owner_gate, owner_reference, values_of
 from captfctl.terraform.contract.build_workers import Bootstrap, bootstrap_of
 from captfctl.terraform.contract.hashing import hashable
@@ -64,6 +65,7 @@ class Belongings(Generic[T]):
         obj: TerraformObject,
         find_owner: Callable[[str, str], T | None],
     ) -> None:
+        self._cache = cache
         reference = owner_reference(obj, kind)
         namespace = obj.metadata.namespace
         self.owner: T | None = (
@@ -96,6 +98,18 @@ class Belongings(Generic[T]):
         if isinstance(bootstrap, ConditionValue):
             return bootstrap
         return Given(self.owner, cluster, exports, bootstrap)
+
+    def given_versions(self, door: Door) -> object | None:
+        """Which exports and bootstrap data `given` would read. None: some are missing.
+
+        The Secret of the bootstrap data is in no cache, so its metadata are read live.
+        """
+        if self.owner is None or self.infrastructure is None:
+            return None
+        bootstrap = _bootstrap_version(door, self.owner)
+        if bootstrap is None:
+            return None
+        return _exports_versions(self._cache, self.infrastructure), bootstrap
 
 
 def _look_up(
@@ -172,7 +186,7 @@ def _read_exports(door: Door, cluster: TerraformCluster) -> Exports | ConditionV
     meta = cluster.metadata
     if keys.MANAGED_BY in meta.annotations:
         return Exports({}, tuple(domain.name for domain in cluster.status.failure_domains))
-    state = read_state(door, Owner(CLUSTER.name, meta.namespace, meta.name, meta.uid))
+    state = read_state(door, _owner_of_state(cluster))
     if isinstance(state, Unreadable):
         return _no_exports(f"the state of {CLUSTER.name} {meta.name} cannot be read")
     outputs = decode_cluster(values_of(state))
@@ -185,6 +199,21 @@ def _read_exports(door: Door, cluster: TerraformCluster) -> Exports | ConditionV
         )
     domains = sorted(domain.name for domain in outputs.failure_domains)
     return Exports(outputs.exports, tuple(domains))
+
+
+def _exports_versions(cache: CacheReader, cluster: TerraformCluster) -> object:
+    """The status tells of a new state while the caches may still show the Secrets of the one
+    before."""
+    meta, status = cluster.metadata, cluster.status
+    managed_by = meta.annotations.get(keys.MANAGED_BY)
+    secrets = [version(one.metadata) for one in cache.state_secrets(_owner_of_state(cluster))]
+    told = managed_by, status.failure_domains, status.observed_state_serial
+    return meta.uid, cluster.spec, told, secrets
+
+
+def _owner_of_state(cluster: TerraformCluster) -> Owner:
+    meta = cluster.metadata
+    return Owner(CLUSTER.name, meta.namespace, meta.name, meta.uid)
 
 
 def _no_exports(text: str) -> ConditionValue:
@@ -205,6 +234,16 @@ def _read_bootstrap(door: Door, owner: Machine | MachinePool) -> Bootstrap | Con
     else:
         text = f"Secret {secret} has no bootstrap data under the key value"
     return DependenciesReady.WAITING_FOR_BOOTSTRAP_DATA.says(text)
+
+
+def _bootstrap_version(door: Door, owner: Machine | MachinePool) -> object | None:
+    """None: there is none, or it cannot be read, and a whole pass says so."""
+    secret, metadata = owner.bootstrap_secret, SECRETS.metadata_only()
+    try:
+        found = find(door, metadata, owner.metadata.namespace, secret) if secret else None
+    except ApiError:
+        return None
+    return version(found.metadata) if found is not None else None
 
 
 def _waiting_for_cluster(name: str) -> ConditionValue:
