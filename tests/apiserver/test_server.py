@@ -232,3 +232,14 @@ def test_the_first_port_that_can_be_had_is_taken(start):
         server = start(ports=(taken.getsockname()[1], free, 0))
 
     assert server.port == free
+
+
+def test_stopping_leaves_no_connection_behind_that_only_the_server_closed(start):
+    server = start()
+    context = ssl.create_default_context(cafile=str(server.ca_path))
+    plain = socket.create_connection(("127.0.0.1", server.port), timeout=20)
+    with context.wrap_socket(plain, server_hostname="127.0.0.1") as client:
+        client.sendall(b"GET /livez HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
+        assert client.makefile("rb").read().endswith(b"ok")  # and does not end its TLS session
+        server.stop()
+        gc.collect()

@@ -6,10 +6,14 @@ import socket
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
+from typing import TypeAlias
+from weakref import WeakKeyDictionary
 
 import msgspec
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from captfctl.clock import Clock
 from captfctl.cluster.errors import ApiError
@@ -30,6 +34,10 @@ LOG_READERS = 64
 """Logs that are read at the same time: a followed one takes a thread."""
 STOP_SECONDS = 3
 """How long answers that are under way may take when the server stops."""
+_TURNS_TO_CLOSE = 10
+"""Of the event loop: one reads the end of a connection, the next closes its transport."""
+
+_Connections: TypeAlias = WeakKeyDictionary[asyncio.Transport, socket.socket]
 
 
 class ApiServer:
@@ -151,9 +159,10 @@ class _Running:
 
     def start(self, listener: socket.socket, certificates: Certificates) -> None:
         self.listener = listener
+        opened: _Connections = WeakKeyDictionary()
         config = uvicorn.Config(
             self._app,
-            http="httptools",
+            http=_noted_in(opened),
             ws="none",
             loop="asyncio",
             lifespan="off",
@@ -166,7 +175,7 @@ class _Running:
             timeout_graceful_shutdown=STOP_SECONDS,
         )
         config.load()  # here, so that its errors reach the caller
-        self._server = _Server(config, self._app)
+        self._server = _Server(config, self._app, opened)
         self._thread = threading.Thread(
             target=self._server.run, args=([listener],), name="api-server", daemon=True
         )
@@ -183,10 +192,11 @@ class _Running:
 class _Server(uvicorn.Server):
     """Tells when it is ready, and can be ended from another thread at once."""
 
-    def __init__(self, config: uvicorn.Config, app: App) -> None:
+    def __init__(self, config: uvicorn.Config, app: App, opened: _Connections) -> None:
         super().__init__(config)
         self.ready = threading.Event()
         self._app = app
+        self._opened = opened
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -195,18 +205,35 @@ class _Server(uvicorn.Server):
         self.ready.set()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Leaves no connection behind, not even one whose client does not end its TLS session."""
-        transports = [connection.transport for connection in self.server_state.connections]
+        """Leaves no connection behind, not even one whose client does not end its TLS session.
+
+        Those that uvicorn closed are forgotten by it, and wait for their clients: the end of the
+        connection ends that.
+        """
         await super().shutdown(sockets)
-        for transport in transports:
-            if transport is not None:
-                transport.abort()
-        await asyncio.sleep(0)  # lets the aborted transports close
+        for transport, connected in list(self._opened.items()):
+            transport.abort()
+            if connected.fileno() != -1:
+                with suppress(OSError):  # the client is gone already
+                    connected.shutdown(socket.SHUT_RDWR)
+        for _ in range(_TURNS_TO_CLOSE):
+            await asyncio.sleep(0)
 
     def end(self) -> None:
         self.should_exit = True
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._app.end_streams)
+
+
+def _noted_in(opened: _Connections) -> type[HttpToolsProtocol]:
+    """uvicorn's connections, each noted once it is there."""
+
+    class Connection(HttpToolsProtocol):
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            opened[transport] = transport.get_extra_info("socket")
+            super().connection_made(transport)
+
+    return Connection
 
 
 def _listen(ports: Sequence[int]) -> socket.socket:
