@@ -24,12 +24,18 @@ class QueuedRecorder:
         self._inner = DoorRecorder(door, clock, instance)
         self._waiting: queue.Queue[Event | None] = queue.Queue(CAPACITY)
         self._thread = threading.Thread(target=self._post, name="events", daemon=True)
+        self._lock = threading.Lock()
+        self._dropped = 0
 
     def record(self, regarding: ApiObject, note: Note) -> None:
         try:
             self._waiting.put_nowait(self._inner.event(regarding, note))
         except queue.Full:
-            log.warning("event %s dropped: %d already wait", note.reason, CAPACITY)
+            with self._lock:
+                self._dropped += 1
+                first = self._dropped == 1
+            if first:
+                log.warning("events are dropped: %d already wait to be posted", CAPACITY)
 
     def start(self) -> None:
         """Start posting."""
@@ -49,3 +55,13 @@ class QueuedRecorder:
     def _post(self) -> None:
         while (event := self._waiting.get()) is not None:
             self._inner.post(event)
+            if self._waiting.empty():
+                self._tell_dropped()
+        self._tell_dropped()
+
+    def _tell_dropped(self) -> None:
+        """All at once: thousands of lines would say no more."""
+        with self._lock:
+            dropped, self._dropped = self._dropped, 0
+        if dropped:
+            log.warning("%d events were dropped: they came faster than they were posted", dropped)
