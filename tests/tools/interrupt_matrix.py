@@ -264,6 +264,8 @@ def _round(site: Site, way: str, instant: float, family: Family, tally: Tally) -
     if holder and site.state() is None:
         site.remove_lock()
         holder = ""
+    # Killed, Terraform may leave half a file of its settings; each pod begins with an empty volume.
+    shutil.rmtree(site.work, ignore_errors=True)
     again = site.start(*([f"--force-unlock={holder}"] if holder else []))
     if site.end_of(again) != 0:
         raise RoundError(f"the next apply failed: {site.result.read_text()}")
