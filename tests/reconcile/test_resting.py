@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from captfctl.cluster.errors import ApiError
 from captfctl.model import keys, names
 from captfctl.model.resources import (
     CLUSTERS,
@@ -31,12 +32,15 @@ def resting(ready: World) -> World:
     return ready
 
 
-def requests(world: World) -> list[str]:
-    """What one pass asks the server for, besides what the caches give it."""
+def requests(world: World, refused: ApiError | None = None) -> list[str]:
+    """What one pass asks the server for, besides what the caches give it; the first request may be
+    refused."""
     asked: list[str] = []
 
     def note(method: str, resource: Any) -> None:
         asked.append(f"{method} {resource.plural}")
+        if refused is not None and len(asked) == 1:
+            raise refused
 
     world.run(world.env(door=HookedDoor(world.door, before=note)))
     return asked

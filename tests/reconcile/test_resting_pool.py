@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from captfctl.cluster.errors import ApiError, Forbidden, Unavailable
+from captfctl.cluster.errors import Forbidden, Unavailable
 from captfctl.model import keys
 from captfctl.model.resources import CLUSTERS, MACHINE_POOLS, SECRETS, TERRAFORM_CLUSTERS
+from tests.reconcile.test_resting import requests
 from tests.support.cluster_world import NAME, NAMESPACE
 from tests.support.faults import HookedDoor
 from tests.support.machine_world import MACHINE_OUTPUTS, POOL_NAME, POOL_OUTPUTS, PoolWorld
@@ -25,20 +26,6 @@ def resting() -> PoolWorld:
     world.settle(2)
     assert world.obj.status.settled is not None
     return world
-
-
-def requests(world: PoolWorld, refused: ApiError | None = None) -> list[str]:
-    """What one pass asks the server for, besides what the caches give it; the first request may be
-    refused."""
-    asked: list[str] = []
-
-    def note(method: str, resource: Any) -> None:
-        asked.append(f"{method} {resource.plural}")
-        if refused is not None and len(asked) == 1:
-            raise refused
-
-    world.run(world.env(door=HookedDoor(world.door, before=note)))
-    return asked
 
 
 def observed_serial(world: PoolWorld) -> None:

@@ -229,6 +229,7 @@ def _noted_in(opened: _Connections) -> type[HttpToolsProtocol]:
     """uvicorn's connections, each noted once it is there."""
 
     class Connection(HttpToolsProtocol):
+        # Like uvicorn's own, narrower than asyncio declares it: a server's transports go both ways.
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             opened[transport] = transport.get_extra_info("socket")
             super().connection_made(transport)
