@@ -1,6 +1,5 @@
 """Ending a long-running command: the first signal in order, the second at once."""
 
-import _thread
 import os
 import signal
 import threading
@@ -30,22 +29,12 @@ class EndRequest(threading.Event):
     def end_at_once(self) -> None:
         """Say what is left, and end the process with 1, whatever it was doing.
 
-        Called by a signal handler, which may have interrupted anything: `left` may want a lock that
-        the interrupted code holds, so it gets a moment in a thread of its own, and nothing here
-        takes one.
+        `left` may want a lock that is never given back, so it gets a moment and no more.
         """
         told: list[str] = []
-        done = _thread.allocate_lock()
-        done.acquire()
-
-        def tell() -> None:
-            try:
-                told.append(self.left())
-            finally:
-                done.release()
-
-        _thread.start_new_thread(tell, ())
-        done.acquire(timeout=_LAST_WORDS_SECONDS)
+        teller = threading.Thread(target=lambda: told.append(self.left()), daemon=True)
+        teller.start()
+        teller.join(_LAST_WORDS_SECONDS)
         left = "".join(told) or "what ran goes on and is taken over by the next captfctl command"
         os.write(2, f"ended at once: {left}\n".encode())
         os._exit(1)
@@ -54,18 +43,32 @@ class EndRequest(threading.Event):
 def end_requested() -> EndRequest:
     """Set by SIGTERM, SIGINT, and a terminal that is closed; one more ends the process with 1.
 
-    Call it from the main thread, before any other thread starts.
+    Call it once, from the main thread.
+
+    A thread reads the signals, since Python runs a handler in the main thread, between any two of
+    its instructions: there an `Event` that the main thread waits for cannot be set safely, as the
+    wait may hold its lock at that moment, and while the main thread is in a call that goes on after
+    a signal no handler runs at all.
     """
     ending = EndRequest()
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _only_wake)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup leaves it
+        signal.signal(signal.SIGHUP, _only_wake)
+    threading.Thread(target=_read, args=(reading, ending), name="signals", daemon=True).start()
+    return ending
 
-    def handle(number: int, _frame: FrameType | None) -> None:
+
+def _only_wake(_number: int, _frame: FrameType | None) -> None:
+    """The number is written to the wakeup descriptor only for signals that have a handler."""
+
+
+def _read(reading: int, ending: EndRequest) -> None:
+    while number := os.read(reading, 1):
         if ending.is_set():
             ending.end_at_once()
-        ending.exit_code = 128 + number
+        ending.exit_code = 128 + number[0]
         ending.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, handle)
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup leaves it
-        signal.signal(signal.SIGHUP, handle)
-    return ending

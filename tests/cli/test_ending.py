@@ -67,7 +67,7 @@ def test_runs_are_named_as_kubectl_names_them():
 
 
 SIGNALLED_TWICE = """
-import os, signal, threading
+import hashlib, os, signal, threading
 from captfctl.cli.signals import end_requested
 ending, held = end_requested(), threading.Lock()
 def left():
@@ -75,8 +75,8 @@ def left():
 ending.left = left
 os.kill(os.getpid(), signal.SIGINT)
 with held:
-    os.kill(os.getpid(), signal.SIGTERM)
-    print("still here")
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    {meanwhile}
 """
 
 
@@ -89,8 +89,17 @@ with held:
     ],
     ids=["known", "its lock is held by what was interrupted", "cannot be told"],
 )
-def test_a_second_signal_ends_at_once_and_says_what_is_left(left, said):
-    script = SIGNALLED_TWICE.format(left=left)
+@pytest.mark.parametrize(
+    "meanwhile",
+    [
+        "threading.Event().wait()",
+        # A signal does not end it, and until it ends Python runs no handler.
+        "hashlib.pbkdf2_hmac('sha256', b'', b'', 2**31 - 1)",
+    ],
+    ids=["waits", "is in one long call"],
+)
+def test_a_second_signal_ends_at_once_and_says_what_is_left(left, said, meanwhile):
+    script = SIGNALLED_TWICE.format(left=left, meanwhile=meanwhile)
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=False
     )
@@ -106,6 +115,7 @@ ending = end_requested()
 ending.check()
 os.kill(os.getpid(), signal.Signals[sys.argv[1]])
 print("goes on")
+ending.wait(20)
 ending.check()
 """
 
@@ -115,3 +125,20 @@ def test_the_first_signal_lets_a_command_end_in_order_with_the_code_of_a_shell(n
     command = [sys.executable, "-c", FIRST_SIGNAL, name]
     done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     assert (done.returncode, done.stdout) == (code, "goes on\n")
+
+
+SIGNALLED_IN_ITS_WAIT = """
+import os, signal
+from captfctl.cli.signals import end_requested
+ending = end_requested()
+with ending._cond:  # as `wait` does at its begin and end
+    os.kill(os.getpid(), signal.SIGTERM)
+ending.wait()
+ending.check()
+"""
+
+
+def test_a_signal_that_comes_while_the_command_begins_to_wait_for_it_is_not_lost():
+    command = [sys.executable, "-c", SIGNALLED_IN_ITS_WAIT]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert (done.returncode, done.stderr) == (143, "")

@@ -1,4 +1,3 @@
-#!/usr/bin/env -S python3 -S -E -s
 """A runtime that keeps its state in the API as `kubernetes` backends do, and does nothing else.
 
 For tests with many objects at once: a whole run takes a fraction of what Terraform takes. The
